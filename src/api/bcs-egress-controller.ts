@@ -1,0 +1,87 @@
+/** BCSEgressController: how the proxy that serves BCSEgress objects is run. */
+import { z } from 'zod';
+import { conditions, observedGeneration } from './condition.ts';
+import type { Immutable } from './immutable.ts';
+import { objectOf, proxyGroup } from './object-meta.ts';
+import { withRules } from './rule.ts';
+
+/** Digits, a fraction and a Kubernetes suffix. The CRD asks `isQuantity`, which knows it better. */
+const quantityText = /^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?$/;
+
+const amount = (field: string, unit: string, example: string, description: string) =>
+  withRules(z.union([z.int(), z.string().max(32)]), {
+    rule: 'type(self) == int ? self > 0 : (isQuantity(self) && quantity(self).isGreaterThan(quantity("0")))',
+    message: `${field} must be above zero: a whole number of ${unit}, or a quantity such as ${example}`,
+    holds: (value) =>
+      typeof value === 'number' ? value > 0 : quantityText.test(value) && Number.parseFloat(value) > 0,
+  })
+    .default(4096)
+    .describe(description);
+
+const Resource = z.object({
+  cpu: amount(
+    'cpu',
+    'thousandths of a core',
+    '"2"',
+    'CPU of one replica: a whole number of thousandths of a core, or a quantity.',
+  ),
+  mem: amount('mem', 'MiB', '"4Gi"', 'Memory of one replica: a whole number of MiB, or a quantity.'),
+});
+
+const replicas = () => z.int().min(1).max(1000);
+const percentage = () => z.int().min(1).max(100);
+
+/** How a proxy is to be run; a parse fills in the defaults. */
+export const BCSEgressControllerSpec = withRules(
+  z.object({
+    selector: z
+      .record(z.string().min(1).max(317), z.string().max(63))
+      .meta({ maxProperties: 64 })
+      .describe('Labels of the nodes on which the proxy may run. Absent: any node.')
+      .optional(),
+    image: z
+      .string()
+      .min(1)
+      .max(512)
+      .describe('Image of the proxy. Absent: the one that came with the operator.')
+      .optional(),
+    minReplicas: replicas().default(2).describe('The fewest replicas.'),
+    maxReplicas: replicas().default(10).describe('The most replicas.'),
+    CPUPercentage: percentage()
+      .default(60)
+      .describe('CPU use, in percent of `resource.cpu`, above which replicas are added.'),
+    MemPercentage: percentage()
+      .default(60)
+      .describe('Memory use, in percent of `resource.mem`, above which replicas are added.'),
+    resource: Resource.prefault({}).describe('What one replica needs.'),
+  }),
+  {
+    // The API server judges the default of spec, an empty object, before it fills in the defaults inside.
+    rule: '!has(self.minReplicas) || !has(self.maxReplicas) || self.minReplicas <= self.maxReplicas',
+    message: 'minReplicas must not be above maxReplicas',
+    fieldPath: '.minReplicas',
+    holds: ({ minReplicas, maxReplicas }) => minReplicas <= maxReplicas,
+  },
+);
+export type BCSEgressControllerSpec = Immutable<z.infer<typeof BCSEgressControllerSpec>>;
+
+const Reference = z.object({
+  namespace: z.string().describe('Namespace of the BCSEgress.'),
+  name: z.string().describe('Name of the BCSEgress.'),
+});
+
+/** What the operator writes; absent until it has seen the object. */
+export const BCSEgressControllerStatus = z.object({
+  readyReplicas: z.int().min(0).describe('Replicas that serve rules now.').optional(),
+  references: z.array(Reference).describe('The BCSEgress objects that use this proxy.').optional(),
+  observedGeneration,
+  conditions,
+});
+export type BCSEgressControllerStatus = Immutable<z.infer<typeof BCSEgressControllerStatus>>;
+
+/** A whole BCSEgressController. */
+export const BCSEgressController = objectOf(`${proxyGroup}/v1`, 'BCSEgressController', {
+  spec: BCSEgressControllerSpec.prefault({}).describe('How the proxy is to be run.'),
+  status: BCSEgressControllerStatus.describe('What the operator made of it.').optional(),
+}).describe('BCSEgressController describes one shared egress proxy: its image, nodes, size and scaling.');
+export type BCSEgressController = Immutable<z.infer<typeof BCSEgressController>>;

@@ -1,0 +1,157 @@
+/** BCSEgress: outside TCP ports and HTTP(S) hosts that pods reach through a shared proxy. */
+import { z } from 'zod';
+import { conditions, observedGeneration } from './condition.ts';
+import { addressListPattern, domainPattern, hostPattern } from './host-text.ts';
+import type { Immutable } from './immutable.ts';
+import { objectOf, proxyGroup } from './object-meta.ts';
+import { type Rule, withRules } from './rule.ts';
+
+const maxRules = 256;
+const namePattern = '^[a-z]([-a-z0-9]*[a-z0-9])?$';
+
+const port = (description: string) => z.int().min(1).max(65535).describe(description);
+
+const ruleName = withRules(
+  z
+    .string()
+    .max(63)
+    .describe(
+      'Name of the rule in status, metrics and DNS; unique in this object. Absent: made from the ports or host.',
+    ),
+  {
+    rule: `self.matches('${namePattern}')`,
+    message: 'name must be lower-case letters, digits and "-", and start with a letter',
+    holds: (text) => new RegExp(namePattern).test(text),
+  },
+).optional();
+
+const TcpRule = withRules(
+  z.object({
+    name: ruleName,
+    sourceport: port('Port on which the proxy listens inside the cluster; unique per proxy.'),
+    destport: port('Port of the destinations.'),
+    ips: withRules(
+      z
+        .string()
+        .min(1)
+        .max(512)
+        .describe('Destinations: addresses with commas between, or one domain name. Excludes `domain`.'),
+      {
+        rule: `(self + ',').matches('${addressListPattern}') || self.matches('${domainPattern}')`,
+        message:
+          'ips must be IPv4 or IPv6 addresses with commas between (10.0.0.1,10.0.0.2), or one domain name (db.example.com)',
+        holds: (text) => new RegExp(addressListPattern).test(`${text},`) || new RegExp(domainPattern).test(text),
+      },
+    ).optional(),
+    domain: withRules(z.string().min(1).max(253).describe('Destination as a domain name. Excludes `ips`.'), {
+      rule: `self.matches('${domainPattern}')`,
+      message: 'domain must be a domain name with at least one dot, such as db.example.com',
+      holds: (text) => new RegExp(domainPattern).test(text),
+    }).optional(),
+    algorithm: z
+      .enum(['roundrobin', 'least_conn', 'hash'])
+      .default('roundrobin')
+      .describe('How connections are spread: in turn, to the least busy, or by client address.'),
+  }),
+  {
+    rule: 'has(self.ips) != has(self.domain)',
+    message: 'a tcp rule must have exactly one of ips and domain',
+    holds: ({ ips, domain }) => (ips === undefined) !== (domain === undefined),
+  },
+);
+
+const HttpRule = z.object({
+  name: ruleName,
+  host: withRules(
+    z
+      .string()
+      .min(1)
+      .max(253)
+      .describe('Host that pods may reach: a domain name, `*.` and a domain name, or an address.'),
+    {
+      rule: `self.matches('${hostPattern}')`,
+      message:
+        'host must be a domain name (api.example.com), a wildcard (*.example.com) or an address, without scheme, port or path',
+      holds: (text) => new RegExp(hostPattern).test(text),
+    },
+  ),
+  tls: z.boolean().default(false).describe('Whether the host is reached by HTTPS (CONNECT) instead of plain HTTP.'),
+  destport: port('Port of the host. Absent: 443 with `tls`, else 80.').optional(),
+});
+
+type Named = readonly { readonly name?: string | undefined }[];
+
+const uniqueNames: Rule<Named> = {
+  rule: 'self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && b.name == a.name))',
+  message: 'name must be unique in this list',
+  holds: (rules) => areUnique(rules.map(({ name }) => name).filter((name) => name !== undefined)),
+};
+
+const tcpRules = (description: string) =>
+  withRules(z.array(TcpRule).max(maxRules), uniqueNames, {
+    rule: 'self.all(a, self.exists_one(b, b.sourceport == a.sourceport))',
+    message: 'sourceport must be unique in this list',
+    holds: (rules) => areUnique(rules.map(({ sourceport }) => sourceport)),
+  })
+    .describe(description)
+    .optional();
+
+const httpRules = (description: string) =>
+  withRules(z.array(HttpRule).max(maxRules), uniqueNames).describe(description).optional();
+
+const Rules = z.object({
+  tcp: tcpRules('TCP ports that are forwarded.'),
+  http: httpRules('Hosts that pods may reach through the HTTP proxy.'),
+});
+
+const ControllerReference = z.object({
+  namespace: z.string().min(1).max(63).default('bcs-system').describe('Namespace of the BCSEgressController.'),
+  name: z.string().min(1).max(253).default('egress-controller').describe('Name of the BCSEgressController.'),
+});
+
+/** The rules and the proxy that serves them; a parse fills in the defaults, but does not join the older spellings. */
+export const BCSEgressSpec = z.object({
+  controller: ControllerReference.prefault({}).describe('The proxy that serves these rules.'),
+  rules: Rules.describe('What pods may reach through the proxy.').optional(),
+  tcps: tcpRules('An older spelling of `rules.tcp`; both lists are joined.'),
+  https: httpRules('An older spelling of `rules.http`; both lists are joined.'),
+});
+export type BCSEgressSpec = Immutable<z.infer<typeof BCSEgressSpec>>;
+
+const state = z.enum(['Pending', 'Synced', 'Unknown', 'Error']);
+
+const RuleStatus = z.object({
+  name: z.string().describe('Name of the rule.'),
+  state: state.describe('State of this rule alone.'),
+  reason: z.string().describe('Why the rule is in this state.').optional(),
+  actives: z.int().min(0).describe('Open connections of the rule, over all replicas.').optional(),
+  addresses: z.array(z.string()).describe('Addresses that the destination resolves to now.').optional(),
+});
+
+/** What the operator writes; absent until it has seen the object. */
+export const BCSEgressStatus = z.object({
+  state: state
+    .describe(
+      'Pending: not live yet. Synced: live on every ready replica. Unknown: the proxy is out of contact. Error: see `reason`.',
+    )
+    .optional(),
+  reason: z.string().describe('Why the state is Unknown or Error, for people.').optional(),
+  httpActives: z.int().min(0).describe('Open connections of all HTTP rules.').optional(),
+  tcpActives: z.int().min(0).describe('Open connections of all TCP rules.').optional(),
+  syncedAt: z.string().describe('When the rules last changed on the proxy.').optional(),
+  rules: z.array(RuleStatus).describe('State of each rule.').optional(),
+  observedGeneration,
+  conditions,
+});
+export type BCSEgressStatus = Immutable<z.infer<typeof BCSEgressStatus>>;
+
+/** A whole BCSEgress. */
+export const BCSEgress = objectOf(`${proxyGroup}/v1alpha1`, 'BCSEgress', {
+  spec: BCSEgressSpec.describe('What is asked of the proxy.'),
+  status: BCSEgressStatus.describe('What the operator made of it.').optional(),
+}).describe('BCSEgress lists outside TCP destinations and HTTP(S) hosts that pods reach through a shared proxy.');
+export type BCSEgress = Immutable<z.infer<typeof BCSEgress>>;
+
+function areUnique(values: readonly unknown[]): boolean {
+  return new Set(values).size === values.length;
+}

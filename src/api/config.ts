@@ -1,0 +1,167 @@
+/**
+ * The configuration file that all processes read; src/runtime/config reads it and keeps it in step. Keys that earlier
+ * versions had keep their names.
+ */
+import { z } from 'zod';
+import { readInterval } from './address.ts';
+import { addressEntry, maxEntries } from './address-entry.ts';
+import { maxEndpointsPerSlice } from './egress-endpoint-slice.ts';
+import type { Immutable } from './immutable.ts';
+import { lower, type StructuralSchema } from './structural.ts';
+
+/** Interface names have at most 15 characters (IFNAMSIZ - 1) and neither slash nor space. */
+const interfacePattern = /^[^/\s]{1,15}$/;
+
+const tunnelSubnet = (family: 4 | 6, fallback: string) =>
+  z
+    .string()
+    .refine((text) => {
+      const interval = readInterval(text);
+      return interval?.form === 'cidr' && interval.family === family;
+    }, `must be an IPv${family} CIDR such as ${fallback}`)
+    .default(fallback);
+
+const interfaceName = z
+  .string()
+  .refine(
+    (text) => interfacePattern.test(text),
+    'must be the name of a network interface, at most 15 characters without "/" and spaces',
+  );
+
+const Vxlan = z.strictObject({
+  name: interfaceName
+    .default('egress.vxlan')
+    .describe('Name of the tunnel device. Takes effect when the agents restart.'),
+  id: z
+    .int()
+    .min(1)
+    .max(16777215)
+    .default(100)
+    .describe('VXLAN network identifier. The same on all nodes; takes effect when the agents restart.'),
+  port: z
+    .int()
+    .min(1)
+    .max(65535)
+    .default(7789)
+    .describe('UDP port of the tunnel. The same on all nodes; takes effect when the agents restart.'),
+  disableChecksumOffload: z
+    .boolean()
+    .default(false)
+    .describe('Whether checksums of tunnel packets are computed by the kernel instead of the network card.'),
+});
+
+const AutoDetect = z.strictObject({
+  podCIDR: z
+    .enum(['', 'k8s', 'calico', 'auto'])
+    .default('k8s')
+    .describe(
+      'Where the pod ranges come from: `k8s` (the nodes; also the empty text), `calico` (its IPPools) or `auto` (Calico if it is there, else the nodes).',
+    ),
+  clusterIP: z.boolean().default(true).describe('Whether the Service ranges are detected.'),
+  nodeIP: z.boolean().default(true).describe('Whether the addresses of the nodes are detected.'),
+});
+
+const EgressIgnoreCidr = z.strictObject({
+  autoDetect: AutoDetect.prefault({}).describe('What the controller writes into a new EgressClusterInfo.'),
+  custom: z
+    .array(addressEntry('custom'))
+    .max(maxEntries)
+    .default([])
+    .describe('More destinations that count as part of the cluster: addresses, ranges and CIDRs.'),
+});
+
+const seconds = () => z.int().min(1).max(3600);
+
+const GatewayFailover = z
+  .strictObject({
+    enable: z.boolean().default(true).describe('Whether EIPs move when the agent of a gateway node falls silent.'),
+    tunnelMonitorPeriod: seconds().default(5).describe('Seconds between two looks of the controller at the tunnels.'),
+    tunnelUpdatePeriod: seconds()
+      .default(5)
+      .describe('Seconds between two signs of life of an agent to the API server.'),
+    eipEvictionTimeout: seconds()
+      .default(15)
+      .describe(
+        'Seconds of silence after which the controller moves the EIPs of a node; at least the sum of the two periods.',
+      ),
+  })
+  .refine(
+    (failover) => failover.eipEvictionTimeout >= failover.tunnelMonitorPeriod + failover.tunnelUpdatePeriod,
+    'eipEvictionTimeout must be at least tunnelMonitorPeriod + tunnelUpdatePeriod, or a healthy node would be given up',
+  );
+
+const CustomInterface = z.strictObject({
+  nodeSelector: z.record(z.string(), z.string()).describe('Labels of the nodes meant; all must match.'),
+  interfaceName: interfaceName.describe('The interface that carries the tunnel on these nodes.'),
+});
+
+const Feature = z
+  .strictObject({
+    enableIPv4: z
+      .boolean()
+      .default(true)
+      .describe('Whether IPv4 traffic is handled. Takes effect when all processes restart.'),
+    enableIPv6: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether IPv6 traffic is handled. Not both families may be off. Takes effect when all processes restart.',
+      ),
+    tunnelIpv4Subnet: tunnelSubnet(4, '172.31.0.0/16').describe(
+      'IPv4 range of the tunnel network as a CIDR. It must not be in use.',
+    ),
+    tunnelIpv6Subnet: tunnelSubnet(6, 'fd11::/112').describe(
+      'IPv6 range of the tunnel network as a CIDR. It must not be in use.',
+    ),
+    tunnelDetectMethod: z
+      .string()
+      .refine(isDetectMethod, 'must be "defaultRouteInterface" or "interface=" and the name of an interface')
+      .default('defaultRouteInterface')
+      .describe('Which interface carries the tunnel: the one of the default route, or a named one (`interface=eth1`).'),
+    tunnelDetectCustomInterface: z
+      .array(CustomInterface)
+      .max(maxEntries)
+      .default([])
+      .describe('Other interfaces for some nodes; the first entry that matches a node wins.'),
+    vxlan: Vxlan.prefault({}).describe('The tunnel device.'),
+    egressIgnoreCIDR: EgressIgnoreCidr.prefault({}).describe('Destinations that are inside the cluster.'),
+    maxNumberEndpointPerSlice: z
+      .int()
+      .min(1)
+      .max(maxEndpointsPerSlice)
+      .default(100)
+      .describe('The most pods in one endpoint slice. Existing slices are rewritten as they change.'),
+    announcedInterfacesToExclude: z
+      .array(z.string().refine(isRegExp, 'must be a regular expression such as "^cali.*"'))
+      .max(maxEntries)
+      .default(['^cali.*', 'br-*'])
+      .describe('Regular expressions; EIPs are not announced on interfaces whose name matches one of them.'),
+    gatewayFailover: GatewayFailover.prefault({}).describe(
+      'When the controller moves EIPs away from a silent node. Agents that see each other act sooner.',
+    ),
+  })
+  .refine((feature) => feature.enableIPv4 || feature.enableIPv6, 'enableIPv4 and enableIPv6 must not both be false');
+
+/** The whole file; a parse fills in the defaults and refuses unknown keys. */
+export const Config = z.strictObject({
+  feature: Feature.prefault({}).describe('What Sallyport does and how.'),
+});
+export type Config = Immutable<z.infer<typeof Config>>;
+
+/** The configuration as a schema for the reference page and for sentences about faults. */
+export const configSchema = (): StructuralSchema => lower(Config, 'configuration');
+
+function isDetectMethod(text: string): boolean {
+  const prefix = 'interface=';
+  if (text.startsWith(prefix)) return interfacePattern.test(text.slice(prefix.length));
+  return text === 'defaultRouteInterface';
+}
+
+function isRegExp(text: string): boolean {
+  try {
+    new RegExp(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,26 @@
+/**
+ * EgressError is the one error class of Sallyport. People read `message`, machines match `code`,
+ * `data` holds the values the message was made of and `cause` the history.
+ * A test compares this list with the table in docs/reference/errors.md.
+ */
+export const errorCodes = {
+  CERTIFICATE_INVALID: 'A certificate or private key cannot be read, does not fit, or was asked for with a bad value.',
+  CONFIG_INVALID: 'A configuration file, flag or manifest holds a value that is not allowed.',
+  KUBECONFIG_INVALID: 'A kubeconfig or the in-cluster credentials cannot be used.',
+  NODE_TOO_OLD: 'The program runs on a Node.js that is older than the one it was written for.',
+  PORT_IN_USE: 'A server cannot listen: another process holds the port, or the address is not on this machine.',
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export class EgressError extends Error {
+  override readonly name = 'EgressError';
+  readonly code: ErrorCode;
+  readonly data: Readonly<Record<string, unknown>>;
+
+  constructor(code: ErrorCode, message: string, options: { data?: Record<string, unknown>; cause?: unknown } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.data = options.data ?? {};
+  }
+}
