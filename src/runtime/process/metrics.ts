@@ -1,0 +1,152 @@
+/**
+ * Metrics binds the hooks of the runtime to prom-client. It is the only file of the runtime that knows prom-client;
+ * components see plain interfaces. One registry per process, so that tests and processes never share values.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { CertificateHooks } from '../certs/keeper.ts';
+import type { ConfigHooks } from '../config/file.ts';
+import type { Controller, ControllerHooks } from '../control/controller.ts';
+import type { LeaseHooks } from '../control/lease.ts';
+import type { RequestRecord } from '../kube/caller.ts';
+import type { InformerStats } from '../kube/informer.ts';
+import type { AdmissionHooks } from '../serve/admission.ts';
+import { metricDefinitions as define, durationBuckets, type MetricDefinition } from './metric-definitions.ts';
+
+/** The metrics of one process. Give its parts to the components, and `registry` to the health server. */
+export interface Metrics {
+  readonly registry: Registry;
+  readonly admission: AdmissionHooks;
+  readonly certificates: CertificateHooks;
+  readonly config: ConfigHooks;
+  /** For the `onRequest` option of the Kubernetes client. */
+  readonly onRequest: (record: RequestRecord) => void;
+  controller(name: string): ControllerHooks;
+  lease(name: string): LeaseHooks;
+  /** Reads the queue of a controller at every scrape. */
+  observeQueue(controller: Pick<Controller, 'name' | 'queue'>): void;
+  /** Reads the stats of an informer at every scrape. */
+  observeInformer(name: string, informer: { stats(): InformerStats }): void;
+}
+
+/** Returns the metrics of a process, with Node's own under the same prefix. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, prefix: 'sallyport_' });
+  const { counter, gauge, histogram } = instruments(registry);
+  const apiRequests = counter(define.apiRequests);
+  const apiRequestSeconds = histogram(define.apiRequestSeconds);
+  return {
+    registry,
+    onRequest({ verb, resource, status, durationMs }) {
+      apiRequests.inc({ verb, resource, status });
+      apiRequestSeconds.observe({ verb, resource }, durationMs / 1000);
+    },
+    admission: admissionHooks(histogram(define.admissionSeconds)),
+    certificates: certificateHooks(gauge(define.certificateExpiry), counter(define.certificateFailures)),
+    config: configHooks(gauge(define.configInForce)),
+    ...controlMetrics(registry),
+    observeInformer: informerMetrics(registry),
+  };
+}
+
+function controlMetrics(registry: Registry): Pick<Metrics, 'controller' | 'lease' | 'observeQueue'> {
+  const { counter, gauge, histogram } = instruments(registry);
+  const queues: Pick<Controller, 'name' | 'queue'>[] = [];
+  const retries = counter(define.queueRetries);
+  const seconds = histogram(define.reconcileSeconds);
+  const age = histogram(define.reconcileAge);
+  const lastSuccess = gauge(define.reconcileLastSuccess);
+  const failures = counter(define.reconcileFailures);
+  const leading = gauge(define.leaseLeading);
+  const transitions = gauge(define.leaseTransitions);
+  const leaseFailures = counter(define.leaseFailures);
+  gauge(define.queueDepth, (set) => {
+    for (const { name, queue } of queues) set({ controller: name }, queue.depth);
+  });
+  gauge(define.queueOldest, (set) => {
+    for (const { name, queue } of queues) set({ controller: name }, queue.oldestAgeMs() / 1000);
+  });
+  return {
+    observeQueue: (controller) => void queues.push(controller),
+    controller: (controller) => ({
+      retried: () => retries.inc({ controller }),
+      reconciled({ outcome, reason, durationMs, ageMs }) {
+        seconds.observe({ controller, outcome }, durationMs / 1000);
+        age.observe({ controller }, ageMs / 1000);
+        if (outcome === 'failed' || outcome === 'refused') failures.inc({ controller, outcome, reason });
+        else lastSuccess.setToCurrentTime({ controller });
+      },
+    }),
+    lease(lease) {
+      leading.set({ lease }, 0);
+      return {
+        leading: (isLeader) => leading.set({ lease }, isLeader ? 1 : 0),
+        transitions: (count) => transitions.set({ lease }, count),
+        failed: () => leaseFailures.inc({ lease }),
+      };
+    },
+  };
+}
+
+function informerMetrics(registry: Registry): Metrics['observeInformer'] {
+  const { gauge } = instruments(registry);
+  const informers = new Map<string, { stats(): InformerStats }>();
+  const read = (definition: MetricDefinition, pick: (stats: InformerStats) => number | undefined): void => {
+    gauge(definition, (set) => {
+      for (const [informer, source] of informers) {
+        const value = pick(source.stats());
+        if (value !== undefined) set({ informer }, value);
+      }
+    });
+  };
+  read(define.informerObjects, (stats) => stats.objects);
+  read(define.informerUnreadable, (stats) => stats.unreadable);
+  read(define.informerSilence, (stats) => (stats.silentMs === undefined ? undefined : stats.silentMs / 1000));
+  read(define.informerRelists, (stats) => stats.relists);
+  read(define.informerReconnects, (stats) => stats.reconnects);
+  return (name, informer) => void informers.set(name, informer);
+}
+
+function admissionHooks(seconds: Histogram): AdmissionHooks {
+  return { answered: (path, outcome, durationMs) => seconds.observe({ path, outcome }, durationMs / 1000) };
+}
+
+function certificateHooks(expiry: Gauge, failures: Counter): CertificateHooks {
+  return {
+    expires(leaf, authority) {
+      expiry.set({ certificate: 'leaf' }, leaf.getTime() / 1000);
+      expiry.set({ certificate: 'authority' }, authority.getTime() / 1000);
+    },
+    failed: () => failures.inc(),
+  };
+}
+
+function configHooks(inForce: Gauge): ConfigHooks {
+  return { inForce: (isCurrent) => inForce.set(isCurrent ? 1 : 0) };
+}
+
+/** Sets one value of a gauge during a scrape. */
+type SetGauge = (labels: Readonly<Record<string, string>>, value: number) => void;
+
+/** The three kinds of instrument, made from a definition in one registry. */
+function instruments(registry: Registry) {
+  const base = ({ name, help, labels }: MetricDefinition) => ({
+    name,
+    help,
+    labelNames: [...labels],
+    registers: [registry],
+  });
+  return {
+    counter: (definition: MetricDefinition): Counter => new Counter(base(definition)),
+    histogram: (definition: MetricDefinition): Histogram =>
+      new Histogram({ ...base(definition), buckets: [...durationBuckets] }),
+    gauge(definition: MetricDefinition, collect?: (set: SetGauge) => void): Gauge {
+      if (collect === undefined) return new Gauge(base(definition));
+      const gauge: Gauge = new Gauge({
+        ...base(definition),
+        collect: () => collect((labels, value) => gauge.set(labels, value)),
+      });
+      return gauge;
+    },
+  };
+}

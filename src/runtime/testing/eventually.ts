@@ -1,0 +1,15 @@
+/** eventually is how tests wait: on a condition, with a limit, never for a fixed time. */
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** Resolves when the condition holds; rejects after the limit, naming what did not happen. */
+export async function eventually(
+  what: string,
+  condition: () => boolean | Promise<boolean>,
+  limitMs = 10_000,
+): Promise<void> {
+  const endsAtMs = performance.now() + limitMs;
+  while (!(await condition())) {
+    if (performance.now() > endsAtMs) throw new Error(`${what}: not within ${limitMs} ms`);
+    await delay(5);
+  }
+}
