@@ -1,0 +1,45 @@
+# Two commands do everything: `make demo` and `make test`. Set-up is part of each and does only what is missing.
+SHELL := /bin/sh
+node = root=. && . tools/bootstrap.sh && "$$NODE"
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test setup check e2e bench lab-up lab-down generate format
+
+help:
+	@echo 'make demo      see it run: a real Kubernetes on this machine and pods on their way out'
+	@echo 'make test      everything: check, then end-to-end tests in the lab'
+	@echo 'make setup     all set-up (npm, Debian packages, Kubernetes from Go modules) and nothing else'
+	@echo 'make check     types, lint, import boundaries, generated files, unit tests (under 60 s)'
+	@echo 'make e2e       end-to-end tests in the lab only'
+	@echo 'make bench     benchmarks, each beside its baseline'
+	@echo 'make lab-up    bring the lab up and leave it up;  make lab-down removes it'
+	@echo 'make generate  write CRDs and reference docs anew from src/api;  make format tidies sources'
+
+setup:
+	@bin/lab setup
+
+demo:
+	@$(node) lab/demo.ts
+
+check:
+	@$(node) tools/check.ts
+
+e2e: setup
+	@$(node) tools/e2e.ts
+
+test: setup check e2e
+
+bench: setup
+	@$(node) bench/main.ts
+
+lab-up:
+	@bin/lab up
+
+lab-down:
+	@bin/lab down
+
+generate:
+	@$(node) tools/generate.ts
+
+format:
+	@$(node) -e '' && node_modules/@biomejs/cli-linux-x64/biome check --write .

@@ -1,0 +1,43 @@
+import { must, run } from '../host/command.ts';
+import { BadInput } from '../host/failure.ts';
+import type { Progress } from '../host/progress.ts';
+
+/** Debian package -> why the lab needs it. */
+const packages = {
+  'ca-certificates': 'Go and npm download over TLS',
+  curl: 'programs in pods ask the outside server',
+  'containernetworking-plugins': 'pods are wired by the real CNI plugins',
+  conntrack: 'kube-proxy and the data-plane tests read connection tracking',
+  iproute2: 'namespaces, links, addresses and routes',
+  'iputils-ping': 'tests ask whether a kernel still answers',
+  iptables: 'kube-proxy in iptables mode',
+  nftables: 'kube-proxy in nftables mode and our own data plane',
+  'util-linux': 'nsenter and unshare',
+} as const;
+
+/** Installs the Debian packages that are missing, by name, and says which. */
+export async function installPackages(progress: Progress): Promise<void> {
+  const missing = await missingOf(Object.keys(packages));
+  if (missing.length === 0) return;
+  if ((await run(['apt-get', '--version']).catch(() => undefined)) === undefined) {
+    throw new BadInput(`apt-get is missing: install ${missing.join(', ')} by hand, or use Debian 12`);
+  }
+  await progress.step(`set-up: install Debian packages ${missing.join(' ')}`, async (update) => {
+    const env = { DEBIAN_FRONTEND: 'noninteractive' };
+    // Another apt run on the machine (unattended upgrades) holds a lock for a while: wait for it instead of failing.
+    const lock = ['-o', 'DPkg::Lock::Timeout=300'];
+    update('reading package lists');
+    await must('read the Debian package lists', ['apt-get', '-q', ...lock, 'update'], { env, timeoutMs: 600_000 });
+    update('installing');
+    const argv = ['apt-get', '-q', '-y', ...lock, 'install', '--no-install-recommends', ...missing];
+    await must('install Debian packages', argv, { env, timeoutMs: 900_000 });
+  });
+}
+
+async function missingOf(names: readonly string[]): Promise<string[]> {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: these are dpkg's own field names.
+  const argv = ['dpkg-query', '--show', '--showformat=${Package} ${db:Status-Status}\\n', ...names];
+  const finished = await run(argv).catch(() => undefined);
+  const installed = new Set((finished?.stdout ?? '').split('\n').filter((line) => line.endsWith(' installed')));
+  return names.filter((name) => !installed.has(`${name} installed`));
+}
