@@ -73,6 +73,25 @@ describe('workloads in the lab', () => {
     );
   });
 
+  test('our own image is our own program from the working tree; an image nobody knows says so', async () => {
+    const job = (name: string, image: string) => ({
+      apiVersion: 'batch/v1',
+      kind: 'Job',
+      metadata: { name },
+      spec: {
+        template: { spec: { restartPolicy: 'Never', containers: [{ name: 'main', image, args: ['--version'] }] } },
+      },
+    });
+    await lab.apply(job('own', 'sallyport:any-tag'), job('unknown', 'nobody/knows:it'));
+    await lab.kubectl(['wait', '--for=condition=Complete', 'job/own', '--timeout=60s']);
+    assert.equal(await lab.kubectl(['logs', 'job/own']), '0.1.0\n');
+    const reason = '{.items[0].status.containerStatuses[0].state.waiting.message}';
+    const message = () => lab.kubectl(['get', 'pods', '-l', 'job-name=unknown', '-o', `jsonpath=${reason}`]);
+    await until({ what: 'a message about the unknown image', limitMs: 30_000 }, async () =>
+      /nobody\/knows/.test(await message()),
+    );
+  });
+
   test('kubectl exec passes stdin on and returns the exit code', async () => {
     const pod = await onePod(lab, 'sleepers');
     assert.equal(await lab.kubectl(['exec', '-i', pod, '--', 'tr', 'a-z', 'A-Z'], 'the way out\n'), 'THE WAY OUT\n');
