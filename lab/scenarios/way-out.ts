@@ -41,7 +41,7 @@ export const wayOut: Scenario = {
       async act(lab) {
         const [first] = await pods(lab);
         if (first === undefined) throw new Unexpected('there is no pod');
-        return `client.${first.node} reached shop.outside.test as ${await ask(lab, first.name, `http://shop.outside.test:${lab.status.outside.httpPort}/`)}`;
+        return `the pod on ${first.node} reached shop.outside.test as ${await ask(lab, first.name, `http://shop.outside.test:${lab.status.outside.httpPort}/`)}`;
       },
     },
     {
