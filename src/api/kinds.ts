@@ -34,7 +34,7 @@ export interface KindDescription {
   readonly schema: z.ZodType;
 }
 
-/** What a client needs to know to reach objects of a kind. */
+/** The address of a kind on the API server. `group` is empty for the core group. */
 export interface Resource {
   readonly group: string;
   readonly version: string;

@@ -3,14 +3,9 @@
  * Names of objects travel as keys: `namespace/name`, or `name` for cluster-scoped ones.
  */
 
-/** The address of one kind on the API server. `group` is empty for the core group. */
-export interface Resource {
-  readonly group: string;
-  readonly version: string;
-  readonly plural: string;
-  readonly kind: string;
-  readonly namespaced: boolean;
-}
+import type { Resource } from '../../api/kinds.ts';
+
+export type { Resource };
 
 /** The part of an owner reference that we read and write. */
 export interface OwnerReference {
