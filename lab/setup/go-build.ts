@@ -9,7 +9,7 @@ import { until } from '../host/wait.ts';
 import { builtFolder, cacheFolder, type kubePrograms, type Part, parts, sourceFolder } from './parts.ts';
 
 /** Fixed for all builds: any other flag or variable would mean a second full build of Kubernetes. */
-const buildEnv = { CGO_ENABLED: '0', GOFLAGS: '-buildvcs=false', GOWORK: 'off' };
+export const buildEnv = { CGO_ENABLED: '0', GOFLAGS: '-buildvcs=false', GOWORK: 'off' };
 const minimumGo = [1, 24] as const;
 const buildLimitMs = 80 * 60_000;
 
