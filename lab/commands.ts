@@ -5,7 +5,7 @@ import { mostNodes, type ProxyMode, proxyModes, shapeOf } from './cluster/shape.
 import { removeStale, takeDown } from './down.ts';
 import { BadInput, LabFailure } from './host/failure.ts';
 import { instanceOf, stateOf } from './host/instance.ts';
-import { onInterrupt } from './host/interrupt.ts';
+import { interruptible } from './host/interrupt.ts';
 import { identify } from './host/processes.ts';
 import { type Progress, progressOn } from './host/progress.ts';
 import { runningLab } from './lab.ts';
@@ -194,16 +194,12 @@ async function up(options: UpOptions, progress: Progress): Promise<void> {
 
   const built = await setUp(progress);
   for (const name of await removeStale()) progress.line(`  removed what was left of lab "${name}"`);
-  const release = onInterrupt((signal) => {
+  const request = { instance, shape, programs: built, progress, ...(owner === undefined ? {} : { owner }) };
+  const cleanUp = (signal: NodeJS.Signals) => {
     progress.line(`  ${signal}: taking lab "${instance.name}" down`);
     return takeDown(instance);
-  });
-  try {
-    const request = { instance, shape, programs: built, progress, ...(owner === undefined ? {} : { owner }) };
-    await bringUp(request);
-  } finally {
-    release();
-  }
+  };
+  await interruptible(cleanUp, () => bringUp(request));
   progress.line(
     `lab "${instance.name}" is up; use it with: export KUBECONFIG=$(bin/lab kubeconfig --name ${instance.name})`,
   );

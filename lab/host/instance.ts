@@ -97,6 +97,8 @@ export function stateOf(instance: Instance): InstanceState {
   if (record.bootId !== bootId()) return 'stale';
   if (record.owner !== undefined && !isRunning(record.owner)) return 'stale';
   if (record.phase !== 'up') return isRunning(record.driver) ? 'busy' : 'stale';
+  // An owner may kill all parts of its lab and start them again: that is what its tests are about.
+  if (record.owner !== undefined) return 'up';
   const parts = Object.values(record.processes);
   return parts.length > 0 && parts.every((part) => !isRunning(part)) ? 'stale' : 'up';
 }

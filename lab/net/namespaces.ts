@@ -53,7 +53,7 @@ export async function releaseNamespaceFolder(): Promise<void> {
   if (isNamespaceMount() && readdirSync(namespaceFolder).length === 0) {
     const undone = await run(['umount', namespaceFolder]);
     const isFolderOurs = readFileSync(mountMarker, 'utf8').includes('ours');
-    if (undone.code === 0 && isFolderOurs) rmSync(namespaceFolder, { recursive: true });
+    if (undone.code === 0 && isFolderOurs) rmSync(namespaceFolder, { recursive: true, force: true });
   }
   if (!isNamespaceMount()) rmSync(mountMarker, { force: true });
 }

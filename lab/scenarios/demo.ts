@@ -1,7 +1,7 @@
 import { takeDown } from '../down.ts';
 import { BadInput, LabFailure } from '../host/failure.ts';
 import { instanceOf } from '../host/instance.ts';
-import { onInterrupt } from '../host/interrupt.ts';
+import { interruptible } from '../host/interrupt.ts';
 import { progressOn } from '../host/progress.ts';
 import { type Lab, startLab } from '../lab.ts';
 import { type Scenario, Unexpected } from './scenario.ts';
@@ -13,15 +13,19 @@ const scenarios: readonly Scenario[] = [wayOut];
 export async function demo(): Promise<number> {
   const progress = progressOn(process.stdout);
   const instance = instanceOf('demo');
-  const release = onInterrupt(() => takeDown(instance));
   try {
     progress.line('Sallyport demo: a real Kubernetes on this machine, nodes and pods as network namespaces');
-    const lab = await startLab({ name: instance.name, progress });
-    try {
-      for (const scenario of scenarios) await tell(scenario, lab);
-    } finally {
-      await progress.step('take the lab down', () => lab.down());
-    }
+    await interruptible(
+      () => takeDown(instance),
+      async () => {
+        const lab = await startLab({ name: instance.name, progress });
+        try {
+          for (const scenario of scenarios) await tell(scenario, lab);
+        } finally {
+          await progress.step('take the lab down', () => lab.down());
+        }
+      },
+    );
     return 0;
   } catch (error) {
     if (error instanceof BadInput || error instanceof LabFailure || error instanceof Unexpected) {
@@ -29,8 +33,6 @@ export async function demo(): Promise<number> {
       return error instanceof BadInput ? 2 : 1;
     }
     throw error;
-  } finally {
-    release();
   }
 }
 

@@ -49,7 +49,7 @@ after(async () => {
   await plane?.stop();
 });
 
-test('one of two candidates leads; when it stops the other leads at once, through a restart of the API server', async () => {
+test('one of two candidates leads; when it stops the other leads at once, through a restart of the API server', async (t) => {
   const ref = { namespace, name: 'e2e' };
   const timing = { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 500 };
   const candidate = (identity: string) => {
@@ -61,6 +61,7 @@ test('one of two candidates leads; when it stops the other leads at once, throug
       stop.abort();
       return ended;
     };
+    t.after(end);
     return { lease, lost, end };
   };
   const holder = async () => (await client.get<Lease>(leaseResource, ref))?.spec;
