@@ -1,0 +1,135 @@
+/** GatewayPlan: the view of a gateway that its status shows. It is derived from the bindings of its policies. */
+import type { TunnelPhase } from '../api/egress-tunnel.ts';
+import { type Finding, finding, isGood, listed } from './finding.ts';
+import type { GatewayPools } from './gateway-pools.ts';
+import { compareText } from './hash.ts';
+import { count, type IntervalSet, setOfIps } from './ip/index.ts';
+import type { GatewayNode, Load, Place } from './placement.ts';
+import type { Eip, GatewayView, PolicyKey } from './view.ts';
+
+/** What a gateway has and does. */
+export interface GatewayPlan {
+  readonly name: string;
+  readonly nodes: readonly GatewayNodePlan[];
+  readonly usage: PoolUsage;
+  readonly accepted: Finding;
+  readonly ready: Finding;
+  /** Everything that is wrong with the gateway; `accepted` is the first of it. */
+  readonly problems: readonly Finding[];
+}
+
+/** A node that the gateway selects, with what it carries. */
+export interface GatewayNodePlan {
+  readonly name: string;
+  readonly phase: TunnelPhase;
+  readonly eips: readonly EipPlan[];
+}
+
+/** An EIP with its policies; without addresses it stands for the address of the node. */
+export interface EipPlan extends Eip {
+  readonly policies: readonly PolicyKey[];
+}
+
+/** How much of the pools is in use. Numbers above the largest safe integer are given as that. */
+export interface PoolUsage {
+  readonly ipv4Total: number;
+  readonly ipv4Free: number;
+  readonly ipv6Total: number;
+  readonly ipv6Free: number;
+}
+
+/** What a gateway plan is made of. */
+export interface GatewayParts {
+  readonly gateway: GatewayView;
+  readonly pools: GatewayPools | undefined;
+  /** In order of name. */
+  readonly nodes: readonly GatewayNode[];
+  readonly phases: ReadonlyMap<string, TunnelPhase>;
+  readonly eips: readonly { readonly load: Load; readonly eip: Eip | undefined }[];
+  readonly places: ReadonlyMap<Load, Place>;
+  /** The gateway that is the cluster default. */
+  readonly clusterDefault: string | undefined;
+}
+
+/** Puts the plan of a gateway together. */
+export const planGateway = (parts: GatewayParts): GatewayPlan => {
+  const { gateway, nodes, phases } = parts;
+  const problems = problemsOf(parts);
+  const carried = eipsByNode(parts);
+  return {
+    name: gateway.name,
+    nodes: nodes.map(({ name }) => ({
+      name,
+      phase: phases.get(name) ?? 'Pending',
+      eips: sortedByAddress(carried.get(name) ?? []),
+    })),
+    usage: usageOf(parts),
+    accepted: problems[0] ?? finding('Valid', `Gateway ${gateway.name} selects ${nodes.length} nodes.`),
+    ready: readyFinding(gateway.name, nodes),
+    problems,
+  };
+};
+
+const problemsOf = ({ gateway, pools, clusterDefault }: GatewayParts): Finding[] => {
+  const problems = [...gateway.problems, ...(pools?.problems ?? [])];
+  if (gateway.spec?.isClusterDefault && clusterDefault !== gateway.name) {
+    const what = `Gateway ${gateway.name} wants to be the cluster default, but ${clusterDefault} is it already.`;
+    problems.push(finding('ClusterDefaultTaken', what));
+  }
+  return problems.toSorted((a, b) => Number(isGood(a)) - Number(isGood(b)));
+};
+
+const eipsByNode = ({ eips, places }: GatewayParts): Map<string, EipPlan[]> => {
+  const result = new Map<string, EipPlan[]>();
+  const nodeIpPolicies = new Map<string, PolicyKey[]>();
+  const add = <T>(lists: Map<string, T[]>, node: string, items: readonly T[]): void => {
+    const list = lists.get(node);
+    if (list === undefined) lists.set(node, [...items]);
+    else list.push(...items);
+  };
+  for (const { load, eip } of eips) {
+    const node = places.get(load)?.node;
+    if (node === undefined) continue;
+    if (eip === undefined) add(nodeIpPolicies, node, load.policies);
+    else add(result, node, [{ ...eip, policies: load.policies.toSorted(compareText) }]);
+  }
+  for (const [node, policies] of nodeIpPolicies) {
+    add(result, node, [{ ipv4: undefined, ipv6: undefined, policies: policies.toSorted(compareText) }]);
+  }
+  return result;
+};
+
+// Comparing texts of addresses reads them each time; each is read once here, because a node may carry thousands.
+const sortedByAddress = (eips: readonly EipPlan[]): EipPlan[] =>
+  eips
+    .map((eip) => ({
+      eip,
+      place: setOfIps([eip.ipv4 ?? eip.ipv6].filter((ip) => ip !== undefined)).intervals[0]?.first,
+    }))
+    .toSorted((a, b) => comparePlaces(a.place ?? -1n, b.place ?? -1n))
+    .map(({ eip }) => eip);
+
+const comparePlaces = (a: bigint, b: bigint): number => (a < b ? -1 : a > b ? 1 : 0);
+
+const usageOf = ({ pools, eips }: GatewayParts): PoolUsage => {
+  const total = (set: IntervalSet | undefined): bigint => (set === undefined ? 0n : count(set));
+  const used4 = eips.filter(({ eip }) => eip?.ipv4 !== undefined).length;
+  const used6 = eips.filter(({ eip }) => eip?.ipv6 !== undefined).length;
+  return {
+    ipv4Total: shown(total(pools?.written.ipv4)),
+    ipv4Free: shown(total(pools?.usable.ipv4) - BigInt(used4)),
+    ipv6Total: shown(total(pools?.written.ipv6)),
+    ipv6Free: shown(total(pools?.usable.ipv6) - BigInt(used6)),
+  };
+};
+
+const shown = (many: bigint): number =>
+  many > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(many);
+
+const readyFinding = (gateway: string, nodes: readonly GatewayNode[]): Finding => {
+  const ready = nodes.filter(({ isReady }) => isReady);
+  if (ready.length > 0)
+    return finding('NodesReady', `${ready.length} of ${nodes.length} nodes of gateway ${gateway} are ready.`);
+  if (nodes.length === 0) return finding('NoMatchingNode', `Gateway ${gateway} selects no node.`);
+  return finding('NoReadyNode', `No node of gateway ${gateway} is ready: ${listed(nodes.map(({ name }) => name))}.`);
+};

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Plan } from './plan.ts';
+import {
+  bindingText,
+  type GatewayShape,
+  gatewayObject,
+  nodeObject,
+  type PolicyShape,
+  policyObject,
+  putPolicy,
+  step,
+  worldOf,
+} from './testing/objects.ts';
+import type { World } from './testing/world.ts';
+
+const NODES = ['a', 'b', 'c', 'd'];
+const pool = { ipv4: ['10.6.1.1-10.6.1.40'] };
+
+const cluster = (
+  many: number,
+  gateway: GatewayShape = pool,
+  shape: PolicyShape = { allocator: 'rr' },
+  nodes = NODES,
+): World =>
+  worldOf(
+    nodes.map((name, index) => nodeObject(name, [`10.0.0.${index + 1}`])),
+    [gatewayObject('g', gateway)],
+    Array.from({ length: many }, (_, index) => policyObject(`red/p${index}`, { gateway: 'g', at: index, ...shape })),
+  );
+const lose = (world: World, name: string): void => {
+  world.nodes.set(name, nodeObject(name, [], { egress: 'true' }, false));
+};
+const find = (world: World, name: string): void => {
+  world.nodes.set(name, nodeObject(name));
+};
+const nodesByPolicy = (planned: Plan): (string | undefined)[] => planned.policies.map(({ binding }) => binding?.node);
+const counts = (planned: Plan): Record<string, number> =>
+  Object.fromEntries(planned.gateways[0]?.nodes.map(({ name, eips }) => [name, eips.length]) ?? []);
+
+describe('average', () => {
+  it('spreads EIPs evenly', () => assert.deepEqual(counts(step(cluster(8))), { a: 2, b: 2, c: 2, d: 2 }));
+
+  it('spreads the nine EIPs of a lost node over all survivors', () => {
+    const world = cluster(36);
+    step(world);
+    lose(world, 'b');
+    const after = counts(step(world));
+    assert.deepEqual(after, { a: 12, b: 0, c: 12, d: 12 });
+  });
+
+  it('moves nothing back when the node returns', () => {
+    const world = cluster(8);
+    step(world);
+    lose(world, 'b');
+    const without = nodesByPolicy(step(world));
+    find(world, 'b');
+    assert.deepEqual(nodesByPolicy(step(world)), without);
+    putPolicy(world, policyObject('red/new', { gateway: 'g', allocator: 'rr', at: 99 }));
+    assert.equal(bindingText(step(world), 'red/new').split(' on ')[1], 'b');
+  });
+
+  it('has no limit of 127 EIPs per node', () => {
+    const world = cluster(300, { ipv4: ['10.6.0.0/20'] }, { allocator: 'rr' }, ['a']);
+    const planned = step(world);
+    assert.equal(counts(planned).a, 300);
+    assert.ok(planned.policies.every(({ binding }) => binding?.isServing));
+  });
+});
+
+describe('minimum', () => {
+  it('fills one node, and another one when that is lost', () => {
+    const world = cluster(6, { ...pool, policy: 'minimum' });
+    const [first] = nodesByPolicy(step(world));
+    assert.deepEqual(new Set(nodesByPolicy(step(world))), new Set([first]));
+    lose(world, first ?? '');
+    const after = new Set(nodesByPolicy(step(world)));
+    assert.equal(after.size, 1);
+    assert.ok(!after.has(first));
+  });
+});
+
+describe('limit', () => {
+  it('fills a node up to the limit before the next', () => {
+    const filled = Object.values(counts(step(cluster(7, { ...pool, policy: 'limit', limit: 3 })))).toSorted();
+    assert.deepEqual(filled, [0, 1, 3, 3]);
+  });
+
+  it('goes on above the limit when every node is full', () => {
+    const planned = step(cluster(10, { ...pool, policy: 'limit', limit: 2 }));
+    assert.ok(planned.policies.every(({ binding }) => binding?.isServing));
+    assert.ok(Object.values(counts(planned)).every((many) => many >= 2));
+  });
+});
+
+describe('a gateway without a ready node', () => {
+  it('keeps EIPs, slots and nodes on record, and says that nothing serves', () => {
+    const world = cluster(4);
+    const before = step(world);
+    for (const name of NODES) lose(world, name);
+    const after = step(world);
+    assert.deepEqual(nodesByPolicy(after), nodesByPolicy(before));
+    assert.deepEqual(
+      after.policies.map(({ binding }) => [binding?.slot, binding?.isServing]),
+      before.policies.map(({ binding }) => [binding?.slot, false]),
+    );
+    const [policy] = after.policies;
+    assert.deepEqual([policy?.allocated.reason, policy?.traffic], ['NoReadyNode', 'drop']);
+    assert.match(
+      policy?.allocated.sentence ?? '',
+      /Gateway g of policy red\/p0 has no ready node; not ready: a, b, c, d\. See the EgressTunnels/,
+    );
+    assert.equal(after.gateways[0]?.ready.reason, 'NoReadyNode');
+  });
+
+  it('serves again from the first node that returns, without drift when others follow', () => {
+    const world = cluster(4);
+    step(world);
+    for (const name of NODES) lose(world, name);
+    step(world);
+    find(world, 'c');
+    assert.deepEqual(new Set(nodesByPolicy(step(world))), new Set(['c']));
+    for (const name of NODES) find(world, name);
+    assert.deepEqual(new Set(nodesByPolicy(step(world))), new Set(['c']));
+  });
+
+  it('has traffic leave with node IPs where the policy says so', () => {
+    const world = cluster(1, pool, { onUnavailable: 'NodeIP' }, []);
+    const [policy] = step(world).policies;
+    assert.deepEqual(
+      [policy?.allocated.reason, policy?.traffic, policy?.binding?.node],
+      ['NoMatchingNode', 'nodeIp', undefined],
+    );
+    assert.ok(policy?.binding?.eip?.ipv4 && policy.binding.slot);
+  });
+
+  it('whose node was taken out of the selector does not name it any more', () => {
+    const world = cluster(1, pool, {}, ['a']);
+    step(world);
+    world.nodes.set('a', nodeObject('a', [], {}));
+    assert.equal(bindingText(step(world), 'red/p0'), '10.6.1.1 on no node (not serving)');
+  });
+});
+
+describe('a node that took an EIP over while its owner was lost', () => {
+  it('keeps it: the controller writes what happened', () => {
+    const world = cluster(1);
+    const owner = step(world).policies[0]?.binding?.node ?? '';
+    const others = NODES.filter((name) => name !== owner);
+    for (const [index, name] of others.entries()) {
+      const tunnel = world.tunnels.get(name);
+      assert.ok(tunnel);
+      const report = { eips: [{ ip: '10.6.1.1', epoch: index === 1 ? 7 : 3 }] };
+      world.tunnels.set(name, { ...tunnel, status: { ...(tunnel.status ?? {}), report } });
+    }
+    assert.equal(step(world).policies[0]?.binding?.node, owner, 'not while the owner is ready');
+    lose(world, owner);
+    // record() of the test keeps only what the controller writes, so the agents report again.
+    for (const [index, name] of others.entries()) {
+      const tunnel = world.tunnels.get(name);
+      assert.ok(tunnel);
+      const report = { eips: [{ ip: '10.6.1.1', epoch: index === 1 ? 7 : 3 }] };
+      world.tunnels.set(name, { ...tunnel, status: { ...(tunnel.status ?? {}), report } });
+    }
+    assert.equal(step(world).policies[0]?.binding?.node, others[1]);
+  });
+});
+
+describe('policies with the node IP', () => {
+  it('are spread over the nodes', () => {
+    const planned = step(cluster(8, {}, { useNodeIP: true }));
+    assert.deepEqual(nodesByPolicy(planned).toSorted(), ['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd']);
+  });
+
+  it('go to a node that has an address of the family they need', () => {
+    const world = cluster(0, {}, {}, ['a', 'b']);
+    world.nodes.set('b', nodeObject('b', ['10.0.0.2', 'fd10::2']));
+    putPolicy(world, policyObject('red/six', { gateway: 'g', useNodeIP: true, destSubnet: ['2001:db8::/32'] }));
+    assert.equal(bindingText(step(world), 'red/six'), 'node IP on b');
+    world.nodes.set('b', nodeObject('b', ['10.0.0.2']));
+    const [policy] = step(world).policies;
+    assert.equal(policy?.allocated.reason, 'NodeLacksFamily');
+    assert.match(policy?.allocated.sentence ?? '', /No node of gateway g has the address that policy red\/six needs/);
+  });
+});
+
+describe('rebinding', () => {
+  it('to another gateway takes an EIP and a slot there and moves nobody else', () => {
+    const world = cluster(3);
+    world.gateways.set('h', gatewayObject('h', { ipv4: ['10.6.2.1-10.6.2.9'], at: 1 }));
+    const before = step(world);
+    putPolicy(world, policyObject('red/p1', { gateway: 'h', allocator: 'rr', at: 1 }));
+    const after = step(world);
+    assert.match(bindingText(after, 'red/p1'), /^10\.6\.2\.1 on/);
+    assert.notEqual(after.policies[1]?.binding?.slot, before.policies[1]?.binding?.slot);
+    assert.deepEqual([after.policies[0], after.policies[2]], [before.policies[0], before.policies[2]]);
+  });
+
+  it('to an EIP that others use goes to where that is', () => {
+    const world = cluster(4);
+    const before = step(world);
+    putPolicy(world, policyObject('red/p0', { gateway: 'g', ipv4: '10.6.1.4', at: 0 }));
+    const after = step(world);
+    assert.equal(after.policies[0]?.binding?.node, before.policies[3]?.binding?.node);
+    assert.deepEqual(after.policies.slice(1), before.policies.slice(1));
+  });
+});

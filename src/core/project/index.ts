@@ -1,0 +1,18 @@
+/**
+ * From API objects to the ClusterView. Every function here is total: an object that cannot be read becomes a view with
+ * `problems`, never an exception, and never touches another object. Read ../view.ts first; it has the result types.
+ * Nothing is decided here.
+ */
+export type { ApiObject, Metadata } from './api-object.ts';
+export { projectClusterInfo, projectSettings } from './cluster.ts';
+export { projectGateway } from './gateway.ts';
+export {
+  type NamespaceObject,
+  type NodeObject,
+  type PodObject,
+  projectNamespace,
+  projectNode,
+  projectPod,
+} from './node.ts';
+export { projectClusterPolicy, projectPolicy } from './policy.ts';
+export { heartbeatAt, projectTunnel } from './tunnel.ts';

@@ -1,0 +1,115 @@
+/** PolicyView from an EgressPolicy or EgressClusterPolicy. */
+import { EgressClusterPolicySpec } from '../../api/egress-cluster-policy.ts';
+import { EgressPolicySpec } from '../../api/egress-policy.ts';
+import type { LabelSelector } from '../../api/label-selector.ts';
+import { PolicyStatus } from '../../api/policy.ts';
+import type { Finding } from '../finding.ts';
+import { compileSelector, everything, nothing, type Selector } from '../labels.ts';
+import {
+  type AddressRequest,
+  type AppliedTo,
+  addressSetsOf,
+  type PolicySpecView,
+  type PolicyView,
+  policyKey,
+  type RecordedBinding,
+} from '../view.ts';
+import { ipv4OrNone, ipv6OrNone, readEip, readSet } from './address.ts';
+import { type ApiObject, createdAtMsOf, type Fault, readSpec, readStatus } from './api-object.ts';
+
+type Spec = EgressPolicySpec | EgressClusterPolicySpec;
+
+/** The view of a namespaced policy. Total: what cannot be read is in `problems`. */
+export const projectPolicy = (object: ApiObject): PolicyView => project(object, 'EgressPolicy');
+
+/** The view of a cluster policy. Total: what cannot be read is in `problems`. */
+export const projectClusterPolicy = (object: ApiObject): PolicyView => project(object, 'EgressClusterPolicy');
+
+const project = (object: ApiObject, kind: PolicyView['kind']): PolicyView => {
+  const { metadata } = object;
+  const namespace = kind === 'EgressPolicy' ? (metadata.namespace ?? '') : undefined;
+  const key = policyKey(namespace, metadata.name);
+  const who = `${kind} ${key}`;
+  const problems: Finding[] = [];
+  const parsed =
+    kind === 'EgressPolicy' ? readSpec(EgressPolicySpec, object, who) : readSpec(EgressClusterPolicySpec, object, who);
+  problems.push(...parsed.faults.map((fault) => fault.finding));
+  return {
+    key,
+    kind,
+    namespace,
+    name: metadata.name,
+    // A uid is missing only in manifests that were never applied, as the CLI may read them.
+    uid: metadata.uid ?? key,
+    createdAtMs: createdAtMsOf(metadata),
+    generation: metadata.generation ?? 0,
+    isDeleting: metadata.deletionTimestamp !== undefined,
+    spec: parsed.value && specOf(parsed.value, parsed.faults, kind, who, problems),
+    recorded: recordOf(readStatus(PolicyStatus, object)),
+    problems,
+  };
+};
+
+const specOf = (
+  spec: Spec,
+  faults: readonly Fault[],
+  kind: PolicyView['kind'],
+  who: string,
+  problems: Finding[],
+): PolicySpecView => {
+  const hasDestinations = (spec.destSubnet ?? []).length > 0;
+  return {
+    gatewayName: spec.egressGatewayName ?? '',
+    address: addressOf(spec.egressIP, who, problems),
+    appliedTo: selectsTooMuch(faults) ? nobody : appliedToOf(spec.appliedTo, kind, who, problems),
+    destinations: hasDestinations ? readSet(spec.destSubnet, `${who}: destSubnet`, problems) : undefined,
+    exceptions: readSet(spec.exceptSubnet, `${who}: exceptSubnet`, problems),
+    priority: spec.priority ?? 0,
+    onUnavailable: spec.onUnavailable,
+  };
+};
+
+// Without its rules, an empty appliedTo would mean every pod, and a NotIn without values too.
+const nobody: AppliedTo = { kind: 'labels', pods: nothing, namespaces: nothing };
+const selectsTooMuch = (faults: readonly Fault[]): boolean =>
+  faults.some(({ path }) => path[0] === 'appliedTo' && path[1] !== 'podSubnet');
+
+const addressOf = (egressIp: Spec['egressIP'], who: string, problems: Finding[]): AddressRequest => {
+  if (egressIp.useNodeIP) return { kind: 'nodeIp' };
+  const eip = readEip(egressIp, `${who}: egressIP`, problems);
+  if (eip.ipv4 !== undefined || eip.ipv6 !== undefined) return { kind: 'given', eip };
+  return { kind: 'allocated', allocator: egressIp.allocatorPolicy === '' ? 'default' : egressIp.allocatorPolicy };
+};
+
+interface AppliedToSpec {
+  readonly podSelector?: LabelSelector | undefined;
+  readonly podSubnet?: readonly string[] | undefined;
+  readonly namespaceSelector?: LabelSelector | undefined;
+}
+
+const appliedToOf = (applied: AppliedToSpec, kind: PolicyView['kind'], who: string, problems: Finding[]): AppliedTo => {
+  const selector = (given: LabelSelector | undefined, field: string): Selector => {
+    const compiled = compileSelector(given, `${who}: ${field}`);
+    if (compiled.ok) return compiled.value;
+    problems.push(compiled.finding);
+    return nothing;
+  };
+  const namespaces =
+    kind === 'EgressClusterPolicy' ? selector(applied.namespaceSelector, 'appliedTo.namespaceSelector') : undefined;
+  if ((applied.podSubnet ?? []).length > 0) {
+    return { kind: 'subnet', subnet: readSet(applied.podSubnet, `${who}: podSubnet`, problems), namespaces };
+  }
+  const pods = applied.podSelector === undefined ? everything : selector(applied.podSelector, 'appliedTo.podSelector');
+  return { kind: 'labels', pods, namespaces };
+};
+
+const recordOf = (status: PolicyStatus | undefined): RecordedBinding => {
+  const ipv4 = ipv4OrNone(status?.eip?.ipv4);
+  const ipv6 = ipv6OrNone(status?.eip?.ipv6);
+  return {
+    eip: { ipv4, ipv6 },
+    addresses: addressSetsOf({ ipv4, ipv6 }),
+    node: status?.node || undefined,
+    slot: status?.slot,
+  };
+};

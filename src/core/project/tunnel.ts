@@ -1,0 +1,53 @@
+/** TunnelView from an EgressTunnel. */
+import { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
+import { isReason, reasons } from '../../api/reasons.ts';
+import type { DeviceView, TunnelView } from '../view.ts';
+import { ipOrNone, ipv4OrNone, ipv6OrNone } from './address.ts';
+import { type ApiObject, createdAtMsOf, readStatus } from './api-object.ts';
+
+/** The view of a tunnel; the caller has a clock and says how the heartbeat stands (see heartbeatAt). */
+export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbeat']): TunnelView => {
+  const status = readStatus(EgressTunnelStatus, object);
+  return {
+    node: object.metadata.name,
+    createdAtMs: createdAtMsOf(object.metadata),
+    isDeleting: object.metadata.deletionTimestamp !== undefined,
+    recorded: {
+      mark: status?.mark || undefined,
+      ipv4: ipv4OrNone(status?.tunnel?.ipv4),
+      ipv6: ipv6OrNone(status?.tunnel?.ipv6),
+      mac: status?.tunnel?.mac || undefined,
+      phase: status?.phase,
+    },
+    heartbeat,
+    device: deviceOf(status),
+    held: (status?.report?.eips ?? []).flatMap(({ ip, epoch }) => {
+      const parsed = ipOrNone(ip);
+      return parsed === undefined ? [] : [{ ip: parsed, epoch }];
+    }),
+  };
+};
+
+/**
+ * How the heartbeat of a tunnel stands at a time. A time stamp from the future counts as fresh: a clock that is wrong
+ * must not move EIPs. Whoever calls this should first have watched for `timeoutMs` itself, or the silence may be its own.
+ */
+export const heartbeatAt = (
+  lastHeartbeatTime: string | undefined,
+  nowMs: number,
+  timeoutMs: number,
+): TunnelView['heartbeat'] => {
+  const heardMs = Date.parse(lastHeartbeatTime ?? '');
+  if (Number.isNaN(heardMs)) return 'never';
+  return nowMs - heardMs > timeoutMs ? 'stale' : 'fresh';
+};
+
+// The agent names its parent interface once the device stands on it, and reports what keeps the device down.
+const deviceOf = (status: EgressTunnelStatus | undefined): DeviceView => {
+  for (const { reason, message, policy } of status?.report?.problems ?? []) {
+    if (policy === undefined && isReason(reason) && reasons[reason].places.some((place) => place === 'Ready')) {
+      return { kind: 'failed', finding: { reason, sentence: message } };
+    }
+  }
+  return status?.tunnel?.parent?.name ? { kind: 'up' } : { kind: 'unreported' };
+};

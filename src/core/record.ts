@@ -1,0 +1,48 @@
+/**
+ * What a plan writes into statuses, without conditions: those carry times, which the controller knows. Reading these
+ * back with project/ and planning again gives the same plan.
+ */
+import type { EgressGatewayStatus } from '../api/egress-gateway.ts';
+import type { EgressTunnelStatus } from '../api/egress-tunnel.ts';
+import type { PolicyStatus } from '../api/policy.ts';
+import type { GatewayPlan } from './gateway-plan.ts';
+import type { PolicyPlan } from './policy-plan.ts';
+import type { TunnelPlan } from './tunnels.ts';
+import type { Eip, PolicyKey } from './view.ts';
+
+/** The binding of a policy: the record that allocation is stable against. Empty for a refused policy. */
+export const recordPolicy = ({ binding }: PolicyPlan): Pick<PolicyStatus, 'eip' | 'node' | 'slot'> => {
+  if (binding === undefined) return {};
+  const { eip, node, slot } = binding;
+  return { eip: recordEip(eip), ...(node === undefined ? {} : { node }), ...(slot === undefined ? {} : { slot }) };
+};
+
+/** The nodes of a gateway with their EIPs, and the use of its pools. */
+export const recordGateway = ({ nodes, usage }: GatewayPlan): Pick<EgressGatewayStatus, 'nodeList' | 'ipUsage'> => ({
+  nodeList: nodes.map(({ name, phase, eips }) => ({
+    name,
+    status: phase,
+    eips: eips.map((eip) => ({ ...recordEip(eip), policies: eip.policies.map(referenceOf) })),
+  })),
+  ipUsage: usage,
+});
+
+/** The mark, addresses and phase of a tunnel; the parent interface is written by the agent. */
+export const recordTunnel = (plan: TunnelPlan): Pick<EgressTunnelStatus, 'phase' | 'mark' | 'tunnel'> => {
+  const { phase, mark, mac } = plan;
+  return {
+    phase,
+    ...(mark === undefined ? {} : { mark }),
+    tunnel: { ...recordEip(plan), ...(mac === undefined ? {} : { mac }) },
+  };
+};
+
+const recordEip = (eip: Eip | undefined): { ipv4?: string; ipv6?: string } => ({
+  ...(eip?.ipv4 === undefined ? {} : { ipv4: eip.ipv4 }),
+  ...(eip?.ipv6 === undefined ? {} : { ipv6: eip.ipv6 }),
+});
+
+const referenceOf = (key: PolicyKey): { name: string; namespace: string } => {
+  const slash = key.indexOf('/');
+  return { name: key.slice(slash + 1), namespace: slash < 0 ? '' : key.slice(0, slash) };
+};

@@ -1,0 +1,114 @@
+/**
+ * A small cluster for tests of core: API objects in memory, as an API server would hold them. viewOf() reads them the
+ * way the controller does; record() writes a plan into their statuses; agentsReport() does what agents do. Read World
+ * first. Not shipped.
+ */
+import { Config } from '../../api/config.ts';
+import type { Plan } from '../plan.ts';
+import {
+  type ApiObject,
+  type NamespaceObject,
+  type NodeObject,
+  projectClusterInfo,
+  projectClusterPolicy,
+  projectGateway,
+  projectNamespace,
+  projectNode,
+  projectPolicy,
+  projectSettings,
+  projectTunnel,
+} from '../project/index.ts';
+import { recordGateway, recordPolicy, recordTunnel } from '../record.ts';
+import type { ClusterView, TunnelView } from '../view.ts';
+
+/** The objects of a cluster by name; policies by key. Values are replaced, never changed. */
+export interface World {
+  readonly nodes: Map<string, NodeObject>;
+  readonly tunnels: Map<string, ApiObject>;
+  readonly gateways: Map<string, ApiObject>;
+  readonly policies: Map<string, ApiObject>;
+  readonly namespaces: Map<string, NamespaceObject>;
+  /** Nodes whose agents are silent. */
+  readonly silent: Set<string>;
+  clusterInfo: ApiObject | undefined;
+}
+
+/** A cluster without anything. */
+export const emptyWorld = (): World => ({
+  nodes: new Map(),
+  tunnels: new Map(),
+  gateways: new Map(),
+  policies: new Map(),
+  namespaces: new Map(),
+  silent: new Set(),
+  clusterInfo: undefined,
+});
+
+/** A copy that can be changed without changing the first. */
+export const copyWorld = (world: World): World => ({
+  nodes: new Map(world.nodes),
+  tunnels: new Map(world.tunnels),
+  gateways: new Map(world.gateways),
+  policies: new Map(world.policies),
+  namespaces: new Map(world.namespaces),
+  silent: new Set(world.silent),
+  clusterInfo: world.clusterInfo,
+});
+
+const settings = projectSettings(Config.parse({ feature: { enableIPv6: true } }), 'seed');
+
+/** The view of the cluster. */
+export const viewOf = (world: World): ClusterView => ({
+  settings,
+  ranges: projectClusterInfo(world.clusterInfo),
+  nodes: [...world.nodes.values()].map(projectNode),
+  tunnels: [...world.tunnels.values()].map((tunnel) => projectTunnel(tunnel, heartbeatIn(world, tunnel))),
+  gateways: [...world.gateways.values()].map(projectGateway),
+  policies: [...world.policies.values()].map((object) =>
+    object.metadata.namespace === undefined ? projectClusterPolicy(object) : projectPolicy(object),
+  ),
+  namespaces: [...world.namespaces.values()].map(projectNamespace),
+});
+
+// An agent that has never reported has never been heard of.
+const heartbeatIn = (world: World, tunnel: ApiObject): TunnelView['heartbeat'] => {
+  if (Object.keys(agentPart(tunnel)).length === 0) return 'never';
+  return world.silent.has(tunnel.metadata.name) ? 'stale' : 'fresh';
+};
+
+/** Writes what was planned into the objects: creates, deletes and statuses, as the controller does. */
+export const record = (world: World, plan: Plan): void => {
+  for (const policy of plan.policies) setStatus(world.policies, policy.key, recordPolicy(policy));
+  for (const gateway of plan.gateways) setStatus(world.gateways, gateway.name, recordGateway(gateway));
+  for (const tunnel of plan.tunnels) {
+    const existing = world.tunnels.get(tunnel.node);
+    const metadata = existing?.metadata ?? { name: tunnel.node, creationTimestamp: '2026-01-01T00:00:00Z' };
+    const { tunnel: written, ...rest } = recordTunnel(tunnel);
+    const parent = existing && agentPart(existing);
+    world.tunnels.set(tunnel.node, { metadata, status: { ...rest, tunnel: { ...written, ...parent } } });
+  }
+  for (const node of plan.orphanTunnels) world.tunnels.delete(node);
+};
+
+/** Every agent builds its tunnel device and says so. */
+export const agentsReport = (world: World): void => {
+  for (const [name, tunnel] of world.tunnels) {
+    const { status } = tunnel;
+    const written = typeof status === 'object' && status !== null && 'tunnel' in status ? status.tunnel : {};
+    world.tunnels.set(name, {
+      ...tunnel,
+      status: { ...(status ?? {}), tunnel: { ...(written ?? {}), parent: { name: 'eth0' } } },
+    });
+  }
+};
+
+const setStatus = (objects: Map<string, ApiObject>, name: string, status: unknown): void => {
+  const object = objects.get(name);
+  // Statuses go through text, as they do on their way to the API server and back.
+  if (object !== undefined) objects.set(name, { ...object, status: JSON.parse(JSON.stringify(status)) });
+};
+
+const agentPart = ({ status }: ApiObject): object => {
+  const tunnel = typeof status === 'object' && status !== null && 'tunnel' in status ? status.tunnel : undefined;
+  return typeof tunnel === 'object' && tunnel !== null && 'parent' in tunnel ? { parent: tunnel.parent } : {};
+};

@@ -1,0 +1,185 @@
+/**
+ * ClusterView is everything that decisions are made from: the few fields of the API objects that matter, already read.
+ * The functions in project/ make it; plan() and explain() take it. Lists may come in any order.
+ *
+ * A part of an object that cannot be read is a finding in its `problems`, and stands in the view as the value that
+ * selects or offers nothing. An object whose spec cannot be read at all has no `spec`.
+ */
+import type { NodePolicy } from '../api/egress-gateway.ts';
+import type { TunnelPhase } from '../api/egress-tunnel.ts';
+import type { Finding } from './finding.ts';
+import { type Cidr, emptySet, type IntervalSet, type Ip, type Ipv4, type Ipv6, setOfIps } from './ip/index.ts';
+import type { Labels, Selector } from './labels.ts';
+
+declare const brand: unique symbol;
+
+/** `namespace/name` of an EgressPolicy, `name` of an EgressClusterPolicy. Made by policyKey. */
+export type PolicyKey = string & { readonly [brand]: 'PolicyKey' };
+
+/** The key of a policy; a cluster policy has no namespace. */
+export const policyKey = (namespace: string | undefined, name: string): PolicyKey =>
+  // Names hold no slash, so no two policies share a key: this is the only place that makes one.
+  (namespace === undefined ? name : `${namespace}/${name}`) as PolicyKey;
+
+/** An egress IP: one address, or a pair of both families that stays together. */
+export interface Eip {
+  readonly ipv4: Ipv4 | undefined;
+  readonly ipv6: Ipv6 | undefined;
+}
+
+/** The addresses of an EIP as one set per family. */
+export const addressSetsOf = ({ ipv4, ipv6 }: Eip): { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet } => ({
+  ipv4: ipv4 === undefined ? emptySet : setOfIps([ipv4]),
+  ipv6: ipv6 === undefined ? emptySet : setOfIps([ipv6]),
+});
+
+/** What is known about the cluster. */
+export interface ClusterView {
+  readonly settings: Settings;
+  readonly ranges: ClusterRanges;
+  readonly nodes: readonly NodeView[];
+  readonly tunnels: readonly TunnelView[];
+  readonly gateways: readonly GatewayView[];
+  readonly policies: readonly PolicyView[];
+  readonly namespaces: readonly NamespaceView[];
+}
+
+/** What the configuration says. */
+export interface Settings {
+  readonly hasIpv4: boolean;
+  readonly hasIpv6: boolean;
+  /** Addresses that tunnel devices may have, by family. */
+  readonly tunnelRanges: { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet };
+  /** Makes the choices of the allocator `random` differ between clusters; the same text gives the same choices. */
+  readonly seed: string;
+}
+
+/** Addresses that belong to the cluster, by what they are; from EgressClusterInfo. */
+export interface ClusterRanges {
+  readonly services: IntervalSet;
+  readonly nodes: IntervalSet;
+  readonly pods: IntervalSet;
+  readonly custom: IntervalSet;
+}
+
+export interface NodeView {
+  readonly name: string;
+  readonly isReady: boolean;
+  readonly labels: Labels;
+  readonly addresses: readonly Ip[];
+  readonly podCidrs: readonly Cidr[];
+}
+
+export interface NamespaceView {
+  readonly name: string;
+  readonly labels: Labels;
+}
+
+/** An EgressTunnel: what the controller recorded, and what the agent of the node says. */
+export interface TunnelView {
+  readonly node: string;
+  readonly createdAtMs: number;
+  readonly isDeleting: boolean;
+  readonly recorded: RecordedTunnel;
+  /** Whether the agent was heard of in time: a fact for plan(), which knows no clock. */
+  readonly heartbeat: 'fresh' | 'stale' | 'never';
+  readonly device: DeviceView;
+  /** EIPs that the agent says its kernel holds. */
+  readonly held: readonly { readonly ip: Ip; readonly epoch: number }[];
+}
+
+export interface RecordedTunnel {
+  readonly mark: string | undefined;
+  readonly ipv4: Ipv4 | undefined;
+  readonly ipv6: Ipv6 | undefined;
+  readonly mac: string | undefined;
+  readonly phase: TunnelPhase | undefined;
+}
+
+/** The tunnel device as the agent reports it. */
+export type DeviceView =
+  | { readonly kind: 'unreported' }
+  | { readonly kind: 'up' }
+  | { readonly kind: 'failed'; readonly finding: Finding };
+
+export interface GatewayView {
+  readonly name: string;
+  readonly createdAtMs: number;
+  readonly generation: number;
+  readonly isDeleting: boolean;
+  readonly spec: GatewaySpecView | undefined;
+  readonly problems: readonly Finding[];
+}
+
+export interface GatewaySpecView {
+  readonly pools: { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet };
+  readonly defaultEip: Eip;
+  readonly nodes: Selector;
+  readonly nodePolicy: NodePolicy;
+  readonly nodeLimit: number;
+  readonly eipLimit: number;
+  /** Undefined: every namespace. */
+  readonly allowedNamespaces:
+    | { readonly names: readonly string[]; readonly selector: Selector | undefined }
+    | undefined;
+  readonly isClusterDefault: boolean;
+}
+
+export interface PolicyView {
+  readonly key: PolicyKey;
+  readonly kind: 'EgressPolicy' | 'EgressClusterPolicy';
+  /** Undefined for a cluster policy. */
+  readonly namespace: string | undefined;
+  readonly name: string;
+  readonly uid: string;
+  readonly createdAtMs: number;
+  readonly generation: number;
+  readonly isDeleting: boolean;
+  readonly spec: PolicySpecView | undefined;
+  readonly recorded: RecordedBinding;
+  readonly problems: readonly Finding[];
+}
+
+export interface PolicySpecView {
+  /** Empty: the default of the namespace or cluster. */
+  readonly gatewayName: string;
+  readonly address: AddressRequest;
+  readonly appliedTo: AppliedTo;
+  /** Undefined: everything outside the cluster. */
+  readonly destinations: IntervalSet | undefined;
+  readonly exceptions: IntervalSet;
+  readonly priority: number;
+  readonly onUnavailable: 'Drop' | 'NodeIP';
+}
+
+export type AddressRequest =
+  | { readonly kind: 'nodeIp' }
+  | { readonly kind: 'given'; readonly eip: Eip }
+  | { readonly kind: 'allocated'; readonly allocator: 'default' | 'rr' | 'random' | 'limit' };
+
+/** Whom a policy is about. `namespaces` is undefined for a namespaced policy, which is about its own. */
+export type AppliedTo =
+  | { readonly kind: 'labels'; readonly pods: Selector; readonly namespaces: Selector | undefined }
+  | { readonly kind: 'subnet'; readonly subnet: IntervalSet; readonly namespaces: Selector | undefined };
+
+/** The binding that the status of a policy records. A binding without addresses but with a slot uses the node IP. */
+export interface RecordedBinding {
+  readonly eip: Eip;
+  /** The same addresses as sets: every plan asks whether pools hold them, and texts would be read anew each time. */
+  readonly addresses: { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet };
+  readonly node: string | undefined;
+  readonly slot: number | undefined;
+}
+
+/** A pod, as far as policies look at it. */
+export interface PodView {
+  readonly namespace: string;
+  readonly name: string;
+  readonly node: string | undefined;
+  readonly labels: Labels;
+  readonly ipv4: readonly Ipv4[];
+  readonly ipv6: readonly Ipv6[];
+  readonly isHostNetwork: boolean;
+  /** Succeeded or Failed: its address may belong to another pod by now. */
+  readonly isFinished: boolean;
+}
