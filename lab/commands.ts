@@ -8,6 +8,7 @@ import { instanceOf, stateOf } from './host/instance.ts';
 import { interruptible } from './host/interrupt.ts';
 import { identify } from './host/processes.ts';
 import { type Progress, progressOn } from './host/progress.ts';
+import { install } from './install.ts';
 import { runningLab } from './lab.ts';
 import { controlPlane, inNamespace, outside } from './net/fabric.ts';
 import { restartPart } from './parts.ts';
@@ -91,6 +92,19 @@ function commandLine(setExitCode: (code: number) => void): Command {
       const instance = instanceOf(options.name);
       if (stateOf(instance) === 'busy') throw new BadInput(`another command is at work on lab "${instance.name}"`);
       await progress.step(`take lab "${instance.name}" down`, () => takeDown(instance));
+    });
+
+  lab
+    .command('install')
+    .description(
+      "install the working tree's chart into a lab with helm, or upgrade to it, and wait until it is in service",
+    )
+    .option(...nameOption)
+    .option('--set <key=value>', 'a value of the chart, as with helm; repeatable', repeated, [])
+    .action(async (options: { name: string; set: string[] }) => {
+      requireRoot();
+      const { instance } = runningLab(options.name);
+      await install({ instance, programs: await programs(), set: options.set, progress });
     });
 
   lab
@@ -217,6 +231,10 @@ function interactive(argv: readonly string[]): Promise<number> {
 function wholeNumber(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('Use a whole number, 0 or more.');
   return Number(text);
+}
+
+function repeated(text: string, before: string[]): string[] {
+  return [...before, text];
 }
 
 function proxyMode(text: string, before: [string, ProxyMode][]): [string, ProxyMode][] {

@@ -15,6 +15,13 @@ if (files.length === 0) {
   process.stderr.write(`e2e: no test file of test/e2e has ${wanted.join(' or ')} in its name\n`);
   process.exit(2);
 }
-const argv = ['--test', '--test-concurrency=1', '--test-timeout=900000', '--test-reporter=spec', '--test-force-exit', ...files];
+const argv = [
+  '--test',
+  '--test-concurrency=1',
+  '--test-timeout=900000',
+  '--test-reporter=spec',
+  '--test-force-exit',
+  ...files,
+];
 const { status } = spawnSync(process.execPath, argv, { stdio: 'inherit' });
 process.exit(status ?? 1);

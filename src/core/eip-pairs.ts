@@ -14,12 +14,10 @@ import {
   type Ip,
   type Ipv4,
   type Ipv6,
-  intersection,
   isIpv4,
   isIpv6,
   nth,
-  parseCidr,
-  parseSet,
+  placeOf,
 } from './ip/index.ts';
 import type { Eip, PolicyView, RecordedBinding } from './view.ts';
 
@@ -162,13 +160,6 @@ const lowestFree = (pool: IntervalSet, holders: Holders): (() => Ip | undefined)
     while (next.done !== true && holders.has(next.value)) next = walk.next();
     return next.value;
   };
-};
-
-/** How many addresses of the pool come before this one. */
-const placeOf = (pool: IntervalSet, ip: Ip): bigint => {
-  const first = nth(pool, 0n);
-  const upTo = first === undefined ? undefined : parseSet([`${first}-${ip}`], parseCidr);
-  return upTo?.ok ? count(intersection(pool, upTo.value)) - 1n : -1n;
 };
 
 const wideHash = (hash: number): bigint => (BigInt(hash) << 32n) | BigInt(hashPair(hash, hashText('wide')));

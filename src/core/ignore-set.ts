@@ -7,8 +7,8 @@ import type { EgressClusterInfoSpec, EgressClusterInfoStatus } from '../api/egre
 import { type Finding, finding } from './finding.ts';
 import { compareText } from './hash.ts';
 import {
+  cidrCover,
   compareIps,
-  formatSet,
   type IntervalSet,
   type Ip,
   ofFamily,
@@ -118,9 +118,10 @@ const readable = (texts: readonly string[]): IntervalSet => {
   return set.ok ? set.value : setOfIps([]);
 };
 
+// Addresses and CIDRs, no ranges, as the API promises: whoever reads the status need not know them.
 const listsOf = (set: IntervalSet): Lists => ({
-  ipv4: formatSet(ofFamily(set, 4)),
-  ipv6: formatSet(ofFamily(set, 6)),
+  ipv4: cidrCover(ofFamily(set, 4)).map((cidr) => cidr.replace(/\/32$/, '')),
+  ipv6: cidrCover(ofFamily(set, 6)).map((cidr) => cidr.replace(/\/128$/, '')),
 });
 
 // Addresses of nodes are listed one by one, as people look for them; a merged range would hide them.

@@ -27,6 +27,7 @@ export {
   nth,
   nthFree,
   overlaps,
+  placeOf,
 } from './interval-query.ts';
 export {
   difference,

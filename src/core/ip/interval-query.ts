@@ -35,6 +35,17 @@ export const count = (set: IntervalSet): bigint => set.intervals.reduce((sum, in
 /** The address number `n` in ascending order, counted from 0; undefined when the set is smaller. */
 export const nth = (set: IntervalSet, n: bigint): Ip | undefined => nthOf(set.intervals, n);
 
+/** How many addresses of the set come before this one: for an address of the set the inverse of `nth`. */
+export const placeOf = (set: IntervalSet, ip: Ip): bigint => {
+  const position = positionOf(ip);
+  let before = 0n;
+  for (const { first, last } of set.intervals) {
+    if (position <= first) break;
+    before += (position <= last ? position - 1n : last) - first + 1n;
+  }
+  return before;
+};
+
 /** The address number `n`, counted from 0, of those in `pool` that are not in `used`; undefined when there are fewer. */
 export const nthFree = (pool: IntervalSet, used: IntervalSet, n: bigint): Ip | undefined =>
   nthOf(remaining(pool, used), n);

@@ -15,6 +15,7 @@ import {
   nth,
   nthFree,
   overlaps,
+  placeOf,
 } from './interval-query.ts';
 import {
   difference,
@@ -106,6 +107,8 @@ describe('IntervalSet agrees with a naive set of addresses', () => {
       fc.property(both, both, fc.bigInt(-1n, 5n * WINDOW), (pool, used, n) => {
         const at = (model: ReadonlySet<bigint>): Ip | undefined => (n < 0n ? undefined : ascending(model)[Number(n)]);
         assert.equal(nth(pool.set, n), at(pool.model));
+        const address = nth(pool.set, n);
+        if (address !== undefined) assert.equal(placeOf(pool.set, address), n);
         assert.equal(nthFree(pool.set, used.set, n), at(pool.model.difference(used.model)));
       }),
       { numRuns: 300 },

@@ -46,6 +46,8 @@ export type AdmissionVerdict =
       readonly kind: 'deny';
       /** A typed reason; it reaches the client as `status.reason`. */
       readonly reason: string;
+      /** The HTTP code the client sees; 403 when absent. 503 says: nothing is wrong with the object, try again. */
+      readonly code?: number;
       /** One sentence with the field, the value and what is allowed. */
       readonly message: string;
       readonly warnings?: readonly string[];
@@ -90,7 +92,10 @@ function outcome(verdict: AdmissionVerdict): object {
       return verdict.operations.length === 0 ? { allowed: true } : { allowed: true, patchType: 'JSONPatch', patch };
     }
     case 'deny':
-      return { allowed: false, status: { code: 403, reason: verdict.reason, message: verdict.message } };
+      return {
+        allowed: false,
+        status: { code: verdict.code ?? 403, reason: verdict.reason, message: verdict.message },
+      };
     default:
       return assertNever(verdict);
   }

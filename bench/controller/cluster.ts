@@ -1,0 +1,124 @@
+/** A cluster made of objects without processes: nodes, tunnels whose agents report, pods, gateways, policies. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { kinds, resourceOf } from '../../src/api/kinds.ts';
+import type { KubeClient } from '../../src/runtime/kube/client.ts';
+import type { KubeObject, Resource } from '../../src/runtime/kube/resource.ts';
+
+export const core = (plural: string, kind: string, namespaced: boolean): Resource => ({
+  group: '',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced,
+});
+export const namespace = 'bench';
+export const policies = resourceOf('EgressPolicy');
+export const gateways = resourceOf('EgressGateway');
+export const tunnels = resourceOf('EgressTunnel');
+export const slices = resourceOf('EgressEndpointSlice');
+const { group, version } = kinds.EgressPolicy;
+const apiVersion = `${group}/${version}`;
+const crdFolder = join(import.meta.dirname, '..', '..', 'charts', 'sallyport', 'files', 'crds');
+
+/** Calls `work` for 0 to count - 1, at most `width` at a time. */
+export async function inParallel(
+  count: number,
+  width: number,
+  work: (index: number) => Promise<unknown>,
+): Promise<void> {
+  let next = 0;
+  const lane = async () => {
+    for (let index = next++; index < count; index = next++) await work(index);
+  };
+  await Promise.all(Array.from({ length: Math.min(width, count) }, lane));
+}
+
+export async function installCrds(client: KubeClient): Promise<void> {
+  const crds: Resource = {
+    group: 'apiextensions.k8s.io',
+    version: 'v1',
+    plural: 'customresourcedefinitions',
+    kind: 'CustomResourceDefinition',
+    namespaced: false,
+  };
+  for (const file of readdirSync(crdFolder)) {
+    // Our own generated file: the API server checks it.
+    const crd = parse(readFileSync(join(crdFolder, file), 'utf8')) as KubeObject;
+    await client.apply(crds, crd, { fieldManager: 'bench' });
+  }
+}
+
+export async function makeNamespace(client: KubeClient, name: string): Promise<void> {
+  await client.apply(
+    core('namespaces', 'Namespace', false),
+    { apiVersion: 'v1', kind: 'Namespace', metadata: { name } },
+    { fieldManager: 'bench' },
+  );
+  const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: name } };
+  await client.apply(core('serviceaccounts', 'ServiceAccount', true), account, { fieldManager: 'bench' });
+}
+
+export async function makeNodes(client: KubeClient, count: number): Promise<void> {
+  const nodes = core('nodes', 'Node', false);
+  await inParallel(count, 16, async (index) => {
+    const metadata = { name: `node-${index}`, labels: { egress: index < 10 ? 'true' : 'false' } };
+    await client.create(nodes, { apiVersion: 'v1', kind: 'Node', metadata });
+    const address = { type: 'InternalIP', address: `172.31.0.${index + 1}` };
+    const ready = { type: 'Ready', status: 'True', reason: 'Bench', lastTransitionTime: new Date().toISOString() };
+    const patch = { kind: 'merge', value: { status: { addresses: [address], conditions: [ready] } } } as const;
+    await client.patch(nodes, { name: metadata.name }, patch, { subresource: 'status' });
+  });
+}
+
+/** What the agent of a node would report: its device stands. */
+export async function reportTunnels(client: KubeClient): Promise<number> {
+  let reported = 0;
+  for await (const page of client.list(tunnels)) {
+    for (const { metadata } of page.items) {
+      const status = {
+        tunnel: { parent: { name: 'eth0', ipv4: '172.31.0.1' } },
+        lastHeartbeatTime: new Date().toISOString(),
+      };
+      await client.patch(
+        tunnels,
+        { name: metadata.name },
+        { kind: 'merge', value: { status } },
+        { subresource: 'status' },
+      );
+      reported += 1;
+    }
+  }
+  return reported;
+}
+
+export async function makePods(client: KubeClient, count: number, apps: number): Promise<void> {
+  const pods = core('pods', 'Pod', true);
+  await inParallel(count, 32, async (index) => {
+    const metadata = { name: `pod-${index}`, namespace, labels: { app: `app-${index % apps}` } };
+    const spec = { nodeName: `node-${10 + (index % 40)}`, containers: [{ name: 'main', image: 'none' }] };
+    await client.create(pods, { apiVersion: 'v1', kind: 'Pod', metadata, spec } as KubeObject);
+    const ip = `10.${(index >> 16) & 255}.${(index >> 8) & 255}.${index & 255}`;
+    const value = { status: { phase: 'Running', podIP: ip, podIPs: [{ ip }] } };
+    await client.patch(pods, { name: metadata.name, namespace }, { kind: 'merge', value }, { subresource: 'status' });
+  });
+}
+
+export function gateway(index: number): KubeObject {
+  const spec = {
+    ippools: { ipv4: [`192.168.${index * 4}.0/22`] },
+    nodeSelector: { selector: { matchLabels: { egress: 'true' } } },
+  };
+  return { apiVersion, kind: 'EgressGateway', metadata: { name: `gateway-${index}` }, spec } as KubeObject;
+}
+
+export function policy(name: string, app: string, gatewayIndex: number): KubeObject {
+  const spec = {
+    egressGatewayName: `gateway-${gatewayIndex}`,
+    egressIP: { allocatorPolicy: 'rr' },
+    appliedTo: { podSelector: { matchLabels: { app } } },
+    destSubnet: ['203.0.113.0/24'],
+  };
+  return { apiVersion, kind: 'EgressPolicy', metadata: { name, namespace }, spec } as KubeObject;
+}

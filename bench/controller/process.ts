@@ -1,0 +1,67 @@
+/** The controller as its own process, and what it costs: its own metrics and /proc. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { until } from '../../lab/host/wait.ts';
+
+export interface ControllerProcess {
+  /** Sum of the samples of a metric whose labels hold all the given ones. */
+  metric(name: string, labels?: Readonly<Record<string, RegExp>>): Promise<number>;
+  cpuSeconds(): number;
+  rssMb(): number;
+  peakRssMb(): number;
+  stop(): Promise<void>;
+}
+
+const clockTicksPerSecond = 100;
+
+/** Starts it and returns when it is ready. Heartbeats are off: the nodes of the benchmark have no agents. */
+export async function startController(kubeconfig: string, namespace: string): Promise<ControllerProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-bench-'));
+  const config = join(folder, 'config.yaml');
+  writeFileSync(config, 'feature:\n  enableIPv6: false\n  gatewayFailover:\n    enable: false\n');
+  const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+  const port = 20_000 + (process.pid % 10_000);
+  const flags = ['--kubeconfig', kubeconfig, '--config', config, '--namespace', namespace, '--log-level', 'warn'];
+  const addresses = ['--health-address', `127.0.0.1:${port}`, '--webhook-address', `127.0.0.1:${port + 1}`];
+  const child = spawn(process.execPath, [main, 'controller', ...flags, ...addresses], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  const get = async (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+  await until({ what: 'the controller to be ready', limitMs: 60_000 }, async () => (await get('/readyz')).ok);
+  const status = (field: string) =>
+    Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]) / 1024;
+  return {
+    metric: async (name, labels = {}) => sum(await (await get('/metrics')).text(), name, labels),
+    cpuSeconds: () => cpuSecondsOf(child),
+    rssMb: () => status('VmRSS'),
+    peakRssMb: () => status('VmHWM'),
+    stop: async () => {
+      const ended = once(child, 'close');
+      child.kill('SIGTERM');
+      await ended;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+function cpuSecondsOf(child: ChildProcess): number {
+  const stat = readFileSync(`/proc/${child.pid}/stat`, 'utf8');
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+}
+
+function sum(text: string, name: string, labels: Readonly<Record<string, RegExp>>): number {
+  let total = 0;
+  for (const line of text.split('\n')) {
+    const [, sample = '', value] = /^([a-z_]+)(?:\{.*\})? ([0-9.e+-]+)$/.exec(line) ?? [];
+    if (sample !== name) continue;
+    const fits = Object.entries(labels).every(([label, pattern]) =>
+      pattern.test(new RegExp(`${label}="([^"]*)"`).exec(line)?.[1] ?? ''),
+    );
+    if (fits) total += Number(value);
+  }
+  return total;
+}

@@ -1,0 +1,60 @@
+/** The rules about objects that belong to the controller: cluster info, tunnels and slices. */
+import { clusterInfoName } from '../../api/egress-cluster-info.ts';
+import { finding } from '../../core/finding.ts';
+import type { Rule } from './rule.ts';
+
+/** An object by its name. */
+export interface Named {
+  readonly name: string;
+}
+
+/** A tunnel by its mark; the empty text is none. */
+export interface Marked {
+  readonly mark: string;
+}
+
+/** The rule about the deletion of an EgressClusterInfo. That there is no second one is a rule of its schema. */
+export const clusterInfoDeletionRules: readonly Rule<Named>[] = [
+  {
+    name: 'cluster-info-kept',
+    effect: 'refuse',
+    about: ({ name }) => name,
+    check: ({ view: { name } }) =>
+      name === clusterInfoName
+        ? { field: 'metadata.name', ...finding('ClusterInfoKept', `"${name}" cannot be deleted.`) }
+        : undefined,
+  },
+];
+
+/**
+ * The rule about the status of an EgressTunnel. A mark never changes (seed 000), whoever asks. CEL refuses another
+ * mark; only the old object shows that one was taken away.
+ */
+export const tunnelRules: readonly Rule<Marked>[] = [
+  {
+    name: 'tunnel-mark-kept',
+    effect: 'refuse',
+    about: ({ mark }) => mark,
+    check: ({ view, old }) =>
+      old === undefined || old.mark === '' || old.mark === view.mark
+        ? undefined
+        : {
+            field: 'status.mark',
+            reason: 'Forbidden',
+            sentence: `${old.mark} must stay: it is made from the node name, and other nodes send by it. Delete the EgressTunnel to have it made anew.`,
+          },
+  },
+];
+
+/** The advice about slices. The webhook is asked only about those that somebody else writes. */
+export const sliceRules: readonly Rule<Named>[] = [
+  {
+    name: 'slice-by-hand',
+    effect: 'warn',
+    about: ({ name }) => name,
+    check: () => ({
+      field: 'endpoints',
+      sentence: 'The controller writes slices from policies and pods, and undoes what is changed by hand.',
+    }),
+  },
+];

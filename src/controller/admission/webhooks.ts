@@ -1,0 +1,113 @@
+/**
+ * The webhook configurations as data: which requests the API server sends where. The chart renders the same objects;
+ * a process outside the cluster makes them itself (publisher.ts).
+ *
+ * Conditions keep away every request that no rule is about, so that less depends on us: labels, finalizers and
+ * heartbeats go through while no controller runs. They need Kubernetes 1.30 (matchConditions, stable since then).
+ */
+import { gatewayGroup } from '../../api/object-meta.ts';
+import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
+
+/** The name of both configuration objects. */
+export const webhookName = 'sallyport';
+
+/** What the two kinds of configuration are called on the wire. */
+export type WebhookKind = 'Validating' | 'Mutating';
+export const webhookKinds = ['Mutating', 'Validating'] as const satisfies readonly WebhookKind[];
+
+/** Where configurations of a kind live on the API server. */
+export const webhookResource = (kind: WebhookKind): Resource => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural: `${kind.toLowerCase()}webhookconfigurations`,
+  kind: `${kind}WebhookConfiguration`,
+  namespaced: false,
+});
+
+/** A configuration object, as far as we read and write it. */
+export interface WebhookConfiguration extends KubeObject {
+  readonly webhooks?: readonly Webhook[];
+}
+
+export interface Webhook {
+  readonly name: string;
+  readonly clientConfig: ClientConfig;
+}
+
+/** How the API server reaches a webhook; `caBundle` is base64. */
+export interface ClientConfig {
+  readonly url?: string;
+  readonly caBundle?: string;
+}
+
+interface Entry {
+  readonly resource: string;
+  readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
+  readonly failurePolicy: 'Fail' | 'Ignore';
+  /** Absent: every request. */
+  readonly condition?: { readonly name: string; readonly expression: string };
+}
+
+const specChanged = {
+  name: 'spec-changed',
+  expression: "request.operation != 'UPDATE' || object.spec != oldObject.spec",
+};
+
+// Agents write this status every few seconds. Were those writes to wait for us, a controller that is away would make
+// every gateway node look dead.
+const markTaken = {
+  name: 'mark-taken-away',
+  expression:
+    "has(oldObject.status) && has(oldObject.status.mark) && oldObject.status.mark != '' && (!has(object.status) || !has(object.status.mark) || object.status.mark != oldObject.status.mark)",
+};
+
+/** Our own loops write under field managers that begin like this. */
+export const ownFieldManagers = 'sallyport';
+
+const byHand = {
+  name: 'written-by-hand',
+  expression: `!has(request.options.fieldManager) || !request.options.fieldManager.startsWith('${ownFieldManagers}')`,
+};
+
+const write = ['CREATE', 'UPDATE'] as const;
+
+const entriesOf: Readonly<Record<WebhookKind, readonly Entry[]>> = {
+  Mutating: [
+    { resource: 'egressgateways', operations: write, failurePolicy: 'Fail', condition: specChanged },
+    { resource: 'egresspolicies', operations: write, failurePolicy: 'Fail', condition: specChanged },
+    { resource: 'egressclusterpolicies', operations: write, failurePolicy: 'Fail', condition: specChanged },
+  ],
+  Validating: [
+    { resource: 'egressgateways', operations: [...write, 'DELETE'], failurePolicy: 'Fail', condition: specChanged },
+    { resource: 'egresspolicies', operations: write, failurePolicy: 'Fail', condition: specChanged },
+    { resource: 'egressclusterpolicies', operations: write, failurePolicy: 'Fail', condition: specChanged },
+    { resource: 'egressclusterinfos', operations: ['DELETE'], failurePolicy: 'Fail' },
+    { resource: 'egresstunnels/status', operations: ['UPDATE'], failurePolicy: 'Fail', condition: markTaken },
+    // Only advice: a slice that cannot be judged is written all the same.
+    { resource: 'egressendpointslices', operations: write, failurePolicy: 'Ignore', condition: byHand },
+    { resource: 'egressclusterendpointslices', operations: write, failurePolicy: 'Ignore', condition: byHand },
+  ],
+};
+
+/** How long the API server waits for an answer. Ours take milliseconds, and half a second where a cache may lag. */
+const timeoutSeconds = 5;
+
+/** The path of the webhooks of a kind. */
+export const webhookPath = (kind: WebhookKind): string => (kind === 'Mutating' ? '/mutate' : '/validate');
+
+/** The whole configuration object of a kind. */
+export const webhookConfiguration = (kind: WebhookKind, clientConfig: ClientConfig): WebhookConfiguration => ({
+  apiVersion: 'admissionregistration.k8s.io/v1',
+  kind: `${kind}WebhookConfiguration`,
+  metadata: { name: webhookName },
+  webhooks: entriesOf[kind].map(({ resource, operations, failurePolicy, condition }) => ({
+    name: `${resource.split('/')[0]}.${gatewayGroup}`,
+    admissionReviewVersions: ['v1'],
+    clientConfig,
+    failurePolicy,
+    matchConditions: condition === undefined ? [] : [condition],
+    rules: [{ apiGroups: [gatewayGroup], apiVersions: ['v1beta1'], operations, resources: [resource] }],
+    sideEffects: 'None',
+    timeoutSeconds,
+  })),
+});

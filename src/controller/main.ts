@@ -1,0 +1,165 @@
+/**
+ * The controller as a process. It only wires: what the parts do is in their own files. Every replica fills its caches
+ * and serves admission; the one that holds the lease runs the control loops.
+ */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { EgressError } from '../api/error.ts';
+import { LeaderLease } from '../runtime/control/lease.ts';
+import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
+import type { KubeClient } from '../runtime/kube/client.ts';
+import { EventRecorder } from '../runtime/kube/event-recorder.ts';
+import { createKubeClient } from '../runtime/kube/http-client.ts';
+import { loadAccess } from '../runtime/kube/load-access.ts';
+import { systemClock } from '../runtime/process/clock.ts';
+import { Lifecycle, type ProcessPort } from '../runtime/process/lifecycle.ts';
+import { createLog, type Log } from '../runtime/process/log.ts';
+import { createMetrics, type Metrics } from '../runtime/process/metrics.ts';
+import { type Check, HealthServer } from '../runtime/serve/health.ts';
+import { admissionPart, webhookPart } from './admission/part.ts';
+import { type Caches, createCaches } from './caches.ts';
+import { clusterInfoPart } from './cluster-info/part.ts';
+import { type FollowedConfig, openConfig } from './config-source.ts';
+import type { ControllerOptions } from './flags.ts';
+import type { Part, PartDeps, Site } from './part.ts';
+import { gaugeText } from './plan/gauges.ts';
+import { planPart } from './plan/part.ts';
+import { problemLog } from './problem-log.ts';
+import { slicesPart } from './slices/part.ts';
+
+/** The name of the Lease. */
+const leaseName = 'sallyport-controller';
+/** A thousand new policies are a thousand statuses: the API server's own fairness is the limit, not ours. */
+const rateLimit = { perSecond: 500, burst: 1_000 };
+const clock = systemClock;
+const random = Math.random;
+
+/** Runs the controller until it is told to stop, and ends the process with an exit code of exitCodes. */
+export const runController = async (options: ControllerOptions, version: string, port: ProcessPort): Promise<void> => {
+  const log = createLog({ process: 'controller', level: options.logLevel });
+  await new Lifecycle({ process: port, clock, log }).run((lifecycle) => start(options, version, lifecycle, log));
+};
+
+/** What the process is made of. */
+interface Units {
+  readonly config: FollowedConfig;
+  readonly client: KubeClient;
+  readonly caches: Caches;
+  readonly events: EventRecorder;
+  readonly lease: LeaderLease;
+  readonly health: HealthServer;
+  /** Parts of every replica. */
+  readonly always: readonly Part[];
+  /** Parts of the leader. */
+  readonly leading: readonly Part[];
+}
+
+/** Never resolves; rejects when the start fails, or when a part finds that it was given what cannot work. */
+const start = async (options: ControllerOptions, version: string, lifecycle: Lifecycle, log: Log): Promise<void> => {
+  const units = await assemble(options, version, lifecycle, log);
+  const port = await units.health.listen(options.health);
+  log.info({ component: 'health' }, `health and metrics on port ${port}`);
+  await launch(units, lifecycle);
+};
+
+const assemble = async (
+  options: ControllerOptions,
+  version: string,
+  { stopping }: Lifecycle,
+  log: Log,
+): Promise<Units> => {
+  const metrics = createMetrics();
+  const config = await openConfig(options.configPath, { clock, log, hooks: metrics.config });
+  const { namespace, webhook } = options;
+  const site: Site = { identity: `${hostname()}_${randomUUID()}`, namespace, webhook };
+  const client = await connect(options, version, metrics);
+  const caches = observedCaches(client, log, metrics);
+  const reporter = { controller: 'sallyport.io/controller', instance: site.identity };
+  const events = new EventRecorder({ client, clock, random, ...reporter });
+  const deps: PartDeps = { client, caches, config, site, clock, random, log, metrics, events };
+  const plan = planPart(deps);
+  const reach = { url: options.webhookUrl };
+  const always = [admissionPart(deps, reach)];
+  const leading = [plan, slicesPart(deps), clusterInfoPart(deps), webhookPart(deps, reach)];
+  const store = kubeLeaseStore(client, { namespace, name: leaseName });
+  const hooks = metrics.lease(leaseName);
+  const lease = new LeaderLease({ store, identity: site.identity, clock, random, log, hooks });
+  const health = new HealthServer({
+    clock,
+    log,
+    stopping,
+    metrics: {
+      contentType: metrics.registry.contentType,
+      metrics: async () => `${await metrics.registry.metrics()}${gaugeText(plan.decision?.plan)}`,
+    },
+    readiness: [
+      { name: 'caches', missing: () => joined(caches.missing()) },
+      ...always.map((part) => checkOf(part, () => true)),
+      ...leading.map((part) => checkOf(part, () => lease.isLeader())),
+    ],
+  });
+  return { config, client, caches, events, lease, health, always, leading };
+};
+
+/** Starts the units in the order of need; they stop in reverse. Rejects when a part cannot work as it was asked to. */
+const launch = (units: Units, lifecycle: Lifecycle): Promise<never> => {
+  const { config, client, caches, events, lease, health, always, leading } = units;
+  const refused = Promise.withResolvers<never>();
+  const startPart = (part: Part): void =>
+    lifecycle.start(part.name, (signal) =>
+      part.run(signal).catch((error: unknown) => {
+        // The webhook port may be in use, which turns out when there is a certificate to serve with.
+        if (!(error instanceof EgressError)) throw error;
+        refused.reject(error);
+      }),
+    );
+  lifecycle.start('health', (signal) => onStop(signal, () => health.close()));
+  lifecycle.start('config', (signal) => config.run(signal));
+  lifecycle.start('client', (signal) => onStop(signal, () => client.close()));
+  lifecycle.start('caches', (signal) => caches.run(signal));
+  lifecycle.start('events', (signal) => events.run(signal));
+  for (const part of always) startPart(part);
+  lifecycle.start('lease', (signal) =>
+    lease.run(signal, {
+      onLeading: () => leading.forEach(startPart),
+      onLost: () => lifecycle.crash(),
+    }),
+  );
+  return refused.promise;
+};
+
+const connect = async (
+  { kubeconfigPath }: ControllerOptions,
+  version: string,
+  { onRequest }: Metrics,
+): Promise<KubeClient> => {
+  const access = await loadAccess(kubeconfigPath === undefined ? {} : { path: kubeconfigPath });
+  const userAgent = `sallyport-controller/${version}`;
+  return createKubeClient({ access, userAgent, clock, random, rateLimit, onRequest });
+};
+
+const observedCaches = (client: KubeClient, log: Log, metrics: Metrics): Caches => {
+  const caches = createCaches({
+    client,
+    clock,
+    random,
+    onProblem: problemLog(log, clock),
+  });
+  for (const [name, cache] of caches.all) metrics.observeInformer(name, cache);
+  return caches;
+};
+
+const checkOf = (part: Part, isNeeded: () => boolean): Check => ({
+  name: part.name,
+  missing: () => (isNeeded() ? joined(part.missing()) : undefined),
+});
+
+const joined = (lacks: readonly string[]): string | undefined => (lacks.length === 0 ? undefined : lacks.join(', '));
+
+const onStop = (signal: AbortSignal, close: () => Promise<void>): Promise<void> => {
+  const closed = Promise.withResolvers<void>();
+  const stop = (): void => closed.resolve(close());
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
+  return closed.promise;
+};

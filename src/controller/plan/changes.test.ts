@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { finalizers } from '../../api/names.ts';
+import type { Plan } from '../../core/plan.ts';
+import { type ApiObject, projectGateway, projectPolicy, projectTunnel } from '../../core/project/index.ts';
+import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
+import { type Identity, identityOf, type Kept } from '../caches.ts';
+import type { Change } from './change.ts';
+import { gatewayChanges } from './gateway-changes.ts';
+import { policyChanges } from './policy-changes.ts';
+import { tunnelChanges } from './tunnel-changes.ts';
+
+const now = new Date('2026-01-01T00:00:00Z');
+
+const kept = <View, Status>(
+  project: (object: ApiObject) => View,
+  object: ApiObject,
+  identity: Partial<Identity> = {},
+  status?: Status,
+): Kept<View, Status> => ({
+  // Objects of tests have the metadata that the API server would give them.
+  identity: { ...identityOf(object as Parameters<typeof identityOf>[0]), ...identity },
+  view: project(object),
+  status,
+});
+
+const policy = policyObject('red/p', { gateway: 'g' });
+const gateway = gatewayObject('g', { ipv4: ['10.6.1.1'] });
+
+/** The plan of a gateway with one policy, on one node or on none. */
+const planOf = (nodes: readonly string[], policies: readonly ApiObject[] = [policy]): Plan =>
+  step(
+    worldOf(
+      nodes.map((name) => nodeObject(name, ['10.0.0.1'])),
+      [gateway],
+      policies,
+    ),
+  );
+
+const kindsOf = (changes: readonly Change<unknown>[]) => changes.map(({ kind }) => kind).join();
+
+describe('policyChanges', () => {
+  const decidedOf = (plan: Plan, generation = 1) => {
+    const [first] = plan.policies;
+    assert.ok(first !== undefined);
+    return { plan: first, generation };
+  };
+  const statusOf = (plan: Plan) => {
+    const [change] = policyChanges(decidedOf(plan), kept(projectPolicy, policy), now);
+    assert.ok(change?.kind === 'status');
+    return change.status;
+  };
+  const programmed = (plan: Plan) => statusOf(plan).conditions?.find(({ type }) => type === 'Programmed')?.reason;
+
+  it('writes the binding and the conditions once', () => {
+    const plan = planOf(['a']);
+    const status = statusOf(plan);
+    assert.deepEqual([status.eip, status.node, status.observedGeneration], [{ ipv4: '10.6.1.1' }, 'a', 1]);
+    assert.deepEqual(policyChanges(decidedOf(plan), kept(projectPolicy, policy, {}, status), now), []);
+    const edited = { ...status, node: 'b' };
+    assert.equal(kindsOf(policyChanges(decidedOf(plan), kept(projectPolicy, policy, {}, edited), now)), 'status');
+  });
+
+  it('writes to a policy that is being deleted no more', () => {
+    assert.deepEqual(
+      policyChanges(decidedOf(planOf(['a'])), kept(projectPolicy, policy, { isDeleting: true }), now),
+      [],
+    );
+  });
+
+  it('says what happens to traffic while nobody serves', () => {
+    const open = policyObject('red/p', { gateway: 'g', onUnavailable: 'NodeIP' });
+    const lost = policyObject('red/p', { gateway: 'nowhere' });
+    assert.equal(programmed(planOf(['a'])), 'NodeSilent');
+    assert.equal(programmed(planOf([])), 'TrafficDropped');
+    assert.equal(programmed(planOf([], [open])), 'TrafficOnNodeIp');
+    assert.equal(programmed(planOf([], [lost])), 'NotAccepted');
+  });
+
+  it('names the policy that wins over it', () => {
+    const first = policyObject('red/first', {
+      gateway: 'g',
+      appliedTo: { podSelector: { matchLabels: { app: 'p' } } },
+    });
+    const plan = planOf(['a'], [policyObject('red/p', { gateway: 'g', at: 1 }), first]);
+    const shadowed = plan.policies.find(({ key }) => key === 'red/p');
+    assert.ok(shadowed !== undefined);
+    const [change] = policyChanges({ plan: shadowed, generation: 1 }, kept(projectPolicy, policy), now);
+    assert.ok(change?.kind === 'status');
+    const condition = change.status.conditions?.find(({ type }) => type === 'Shadowed');
+    assert.match(condition?.message ?? '', /red\/first for all of its traffic/);
+  });
+});
+
+describe('gatewayChanges', () => {
+  const [plan] = planOf(['a']).gateways;
+  assert.ok(plan !== undefined);
+  const changes = (identity: Partial<Identity>, isInUse: boolean) =>
+    kindsOf(gatewayChanges({ plan, generation: 1 }, isInUse, kept(projectGateway, gateway, identity), now));
+  const held = [finalizers.gateway];
+
+  const cases: readonly [string, Partial<Identity>, boolean, string][] = [
+    ['holds a new gateway before anything else', {}, false, 'hold,status'],
+    ['does not hold it twice', { finalizers: held }, false, 'status'],
+    ['keeps a deleted gateway that is in use', { finalizers: held, isDeleting: true }, true, 'status'],
+    ['lets a deleted gateway go that is not', { finalizers: held, isDeleting: true }, false, 'release'],
+    ['leaves it to others then', { finalizers: ['example.org/audit'], isDeleting: true }, false, ''],
+    ['does not hold what is already going', { finalizers: [], isDeleting: true }, true, 'status'],
+  ];
+  for (const [name, identity, isInUse, expected] of cases) {
+    it(name, () => assert.equal(changes(identity, isInUse), expected));
+  }
+});
+
+describe('tunnelChanges', () => {
+  const [plan] = planOf(['a']).tunnels;
+  assert.ok(plan !== undefined);
+  const tunnel = (identity: Partial<Identity> = {}, mark?: string) =>
+    kept(
+      (object) => projectTunnel(object, 'never'),
+      { metadata: { name: 'a' } },
+      { finalizers: [finalizers.tunnel], ...identity },
+      mark === undefined ? undefined : { mark },
+    );
+
+  const cases: readonly [string, string, Parameters<typeof tunnelChanges>][] = [
+    ['makes a tunnel for a node without one', 'create', [plan, undefined, now]],
+    ['gives a new tunnel its addresses', 'status', [plan, tunnel(), now]],
+    ['holds a tunnel that somebody else has made', 'hold,status', [plan, tunnel({ finalizers: [] }), now]],
+    ['removes a tunnel whose node is gone', 'delete', [undefined, tunnel(), now]],
+    ['lets a deleted tunnel go', 'release', [plan, tunnel({ isDeleting: true }), now]],
+    ['waits for others to let it go', '', [plan, tunnel({ isDeleting: true, finalizers: ['example.org/x'] }), now]],
+    ['replaces a tunnel whose mark cannot stay', 'delete', [plan, tunnel({}, '0x26000100'), now]],
+    ['has nothing to do without node and tunnel', '', [undefined, undefined, now]],
+  ];
+  for (const [name, expected, parameters] of cases) {
+    it(name, () => assert.equal(kindsOf(tunnelChanges(...parameters)), expected));
+  }
+
+  it('leaves what the agent reports alone', () => {
+    const [change] = tunnelChanges(plan, tunnel(), now);
+    assert.ok(change?.kind === 'status');
+    const reported = { ...change.status, tunnel: { ...change.status.tunnel, parent: { name: 'eth0' } }, report: {} };
+    assert.deepEqual(tunnelChanges(plan, { ...tunnel(), status: reported }, now), []);
+  });
+});

@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Config } from '../../api/config.ts';
+import type { PolicyStatus } from '../../api/policy.ts';
+import {
+  type ApiObject,
+  projectGateway,
+  type projectNamespace,
+  projectNode,
+  projectPolicy,
+  projectTunnel,
+} from '../../core/project/index.ts';
+import { recordPolicy } from '../../core/record.ts';
+import { gatewayObject, nodeObject, policyObject } from '../../core/testing/objects.ts';
+import type { KubeObject } from '../../runtime/kube/resource.ts';
+import { Store } from '../../runtime/kube/store.ts';
+import { identityOf, type KeptClusterInfo, type KeptGateway, type KeptPolicy, type KeptTunnel } from '../caches.ts';
+import { Decider } from './decision.ts';
+
+const config = Config.parse({});
+/** The metadata of test objects is what the API server would give them. */
+const identity = (object: ApiObject) => identityOf(object as KubeObject);
+
+/** A cluster with one gateway and one ready node, whose caches change only when a test says so. */
+const rig = () => {
+  const source = {
+    nodes: { store: new Store({}) as Store<ReturnType<typeof projectNode>> },
+    namespaces: { store: new Store({}) as Store<ReturnType<typeof projectNamespace> & { uid: string }> },
+    gateways: { store: new Store<KeptGateway>({}) },
+    policies: { store: new Store<KeptPolicy>({}) },
+    clusterPolicies: { store: new Store<KeptPolicy>({}) },
+    tunnels: { store: new Store<KeptTunnel>({}) },
+    clusterInfos: { store: new Store<KeptClusterInfo>({}) },
+  };
+  const gateway = gatewayObject('g', { ipv4: ['10.6.1.1-10.6.1.9'] });
+  source.gateways.store.put('g', { identity: identity(gateway), view: projectGateway(gateway), status: undefined });
+  source.nodes.store.put('a', projectNode(nodeObject('a', ['10.0.0.1'])));
+  const tunnel = { metadata: { name: 'a', uid: 'uid-a' }, status: { tunnel: { parent: { name: 'eth0' } } } };
+  source.tunnels.store.put('a', {
+    identity: identity(tunnel),
+    view: projectTunnel(tunnel, 'never'),
+    status: tunnel.status,
+  });
+  const heartbeat: { state: 'fresh' | 'stale' } = { state: 'fresh' };
+  return {
+    heartbeat,
+    decider: new Decider(source, { stateOf: () => heartbeat.state }),
+    another: () => new Decider(source, { stateOf: () => heartbeat.state }),
+    putPolicy(key: string, shape: { uid?: string } = {}, status?: PolicyStatus) {
+      const object = { ...policyObject(key, { gateway: 'g', allocator: 'rr', ...shape }), status };
+      source.policies.store.put(key, { identity: identity(object), view: projectPolicy(object), status });
+    },
+  };
+};
+
+const eipOf = (decision: ReturnType<Decider['decide']>, key: string) =>
+  decision.policyByKey.get(key)?.plan.binding?.eip?.ipv4;
+
+describe('Decider', () => {
+  it('keeps to what it decided while the caches do not show it yet', () => {
+    const { decider, putPolicy } = rig();
+    putPolicy('red/z');
+    const before = eipOf(decider.decide(config), 'red/z');
+    // As old as the other one, and first by name: without memory it would get the first free EIP.
+    putPolicy('red/a');
+    const after = decider.decide(config);
+    assert.equal(eipOf(after, 'red/z'), before);
+    assert.notEqual(eipOf(after, 'red/a'), before);
+  });
+
+  it('takes the statuses for its memory at the start', () => {
+    const { decider, another, putPolicy } = rig();
+    putPolicy('red/z');
+    const decided = decider.decide(config).policyByKey.get('red/z');
+    assert.ok(decided !== undefined);
+    putPolicy('red/z', {}, recordPolicy(decided.plan));
+    putPolicy('red/a');
+    assert.equal(eipOf(another().decide(config), 'red/z'), decided.plan.binding?.eip?.ipv4);
+  });
+
+  it('does not let an edited status move anything', () => {
+    const { decider, putPolicy } = rig();
+    putPolicy('red/z');
+    const before = eipOf(decider.decide(config), 'red/z');
+    putPolicy('red/z', {}, { eip: { ipv4: '10.6.1.9' }, node: 'a', slot: 1 });
+    assert.equal(eipOf(decider.decide(config), 'red/z'), before);
+  });
+
+  it('owes nothing to a policy that was made anew under the same name', () => {
+    const { decider, putPolicy } = rig();
+    putPolicy('red/z', { uid: 'first' });
+    assert.notEqual(eipOf(decider.decide(config), 'red/z'), '10.6.1.5');
+    putPolicy('red/z', { uid: 'second' }, { eip: { ipv4: '10.6.1.5' }, node: 'a', slot: 5 });
+    assert.equal(eipOf(decider.decide(config), 'red/z'), '10.6.1.5');
+  });
+
+  it('counts a gateway as used as long as a policy has something from it', () => {
+    const { decider, putPolicy, heartbeat } = rig();
+    assert.deepEqual([...decider.decide(config).gatewaysInUse], []);
+    putPolicy('red/z');
+    assert.deepEqual([...decider.decide(config).gatewaysInUse], ['g']);
+    heartbeat.state = 'stale';
+    const decision = decider.decide(config);
+    assert.equal(decision.tunnelByNode.get('a')?.phase, 'HeartbeatTimeout');
+    assert.deepEqual([...decision.gatewaysInUse], ['g'], 'an EIP without a node is still taken');
+  });
+});

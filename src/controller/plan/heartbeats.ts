@@ -1,0 +1,84 @@
+/**
+ * Heartbeats tells how long each agent has been silent. Only our own monotonic clock counts: the time stamp of an agent
+ * is compared with the one before, never with our date, so a node with a wrong clock neither loses its EIPs nor keeps
+ * them when it is dead. Silence that may be our own does not count.
+ */
+import type { TunnelView } from '../../core/view.ts';
+import type { Clock } from '../../runtime/process/clock.ts';
+import type { Cache, KeptTunnel } from '../caches.ts';
+
+/** Where heartbeats are seen. */
+export interface HeartbeatSource {
+  readonly tunnels: Pick<Cache<KeptTunnel>, 'subscribe'>;
+  /** When the cache of tunnels last lost its connection, on the monotonic clock. */
+  disconnectedAtMs(cache: 'tunnels'): number | undefined;
+}
+
+/** What is known about the agent of one node. */
+interface Sign {
+  readonly time: string;
+  readonly seenAtMs: number;
+}
+
+/** The signs of life of all agents, from the moment it is made. Make it once per process, before the caches run. */
+export class Heartbeats {
+  readonly #source: HeartbeatSource;
+  readonly #clock: Clock;
+  /** node -> its last sign of life */
+  readonly #signByNode = new Map<string, Sign>();
+  #lookedAtMs: number | undefined;
+  #listeningSinceMs = Number.NEGATIVE_INFINITY;
+  #silent: ReadonlySet<string> = new Set();
+
+  constructor(source: HeartbeatSource, clock: Clock) {
+    this.#source = source;
+    this.#clock = clock;
+    source.tunnels.subscribe((change) => {
+      if (change.kind === 'delete') this.#signByNode.delete(change.key);
+      else this.#note(change.key, change.value.status?.lastHeartbeatTime, change.value.status?.phase);
+    });
+  }
+
+  /** How the heartbeat of a node stood when `look` was last called. */
+  stateOf(node: string): TunnelView['heartbeat'] {
+    if (!this.#signByNode.has(node)) return 'never';
+    return this.#silent.has(node) ? 'stale' : 'fresh';
+  }
+
+  /**
+   * Looks who has been silent for longer than `timeoutMs` and returns whether that is anybody else than before. Call it
+   * every `periodMs`: a look that comes much later means that this process did not run, and so could not listen.
+   */
+  look(timeoutMs: number, periodMs: number): boolean {
+    const nowMs = this.#clock.monotonicMs();
+    if (this.#lookedAtMs !== undefined && nowMs - this.#lookedAtMs > 2 * periodMs) this.#listeningSinceMs = nowMs;
+    this.#lookedAtMs = nowMs;
+    const sinceMs = Math.max(
+      this.#listeningSinceMs,
+      this.#source.disconnectedAtMs('tunnels') ?? this.#listeningSinceMs,
+    );
+    const silent = new Set<string>();
+    for (const [node, { seenAtMs }] of this.#signByNode) {
+      // Who was given up before is taken back by a new sign only, not by a disturbance on our side.
+      const heardAtMs = this.#silent.has(node) ? seenAtMs : Math.max(seenAtMs, sinceMs);
+      if (nowMs - heardAtMs > timeoutMs) silent.add(node);
+    }
+    const isSame = silent.size === this.#silent.size && silent.isSubsetOf(this.#silent);
+    this.#silent = silent;
+    return !isSame;
+  }
+
+  #note(node: string, time: string | undefined, phase: string | undefined): void {
+    if (!time) {
+      this.#signByNode.delete(node);
+      return;
+    }
+    const known = this.#signByNode.get(node);
+    if (known?.time === time) return;
+    // Found at the start with an agent that was given up already: a restart must not bring it back to life.
+    const isGivenUp = known === undefined && phase === 'HeartbeatTimeout';
+    const seenAtMs = isGivenUp ? Number.NEGATIVE_INFINITY : this.#clock.monotonicMs();
+    this.#signByNode.set(node, { time, seenAtMs });
+    if (isGivenUp) this.#silent = new Set([...this.#silent, node]);
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * Loop makes the objects of one kind show what was decided. It is level based: it gets a key, looks at the last decision
+ * and at the object, and writes what differs. An object that cannot be written holds up nobody else.
+ */
+import { type KindName, resourceOf } from '../../api/kinds.ts';
+import type { ReconcileResult } from '../../runtime/control/controller.ts';
+import type { EventFacts } from '../../runtime/kube/event-recorder.ts';
+import { apiVersionOf, refOf } from '../../runtime/kube/resource.ts';
+import type { Cache, Identity, Kept } from '../caches.ts';
+import type { AnyStatus } from '../owned-status.ts';
+import type { PartDeps } from '../part.ts';
+import type { Change } from './change.ts';
+import type { Decision } from './decision.ts';
+import type { Happening } from './happenings.ts';
+import { isLostRace, Writer, type WriterOptions } from './writer.ts';
+
+/** What a loop does, and for which kind. */
+export interface LoopOptions<View, Status extends AnyStatus>
+  extends Pick<WriterOptions<Status>, 'finalizer' | 'ownership'> {
+  /** Also the field manager, after `sallyport-`. */
+  readonly name: string;
+  readonly kind: KindName;
+  readonly cache: Cache<Kept<View, Status>>;
+  /** Keys that a decision is about. Objects in the cache are looked at in any case. */
+  readonly keysOf: (decision: Decision) => Iterable<string>;
+  /** What has to be written; empty when the object is as it should be. Pure. */
+  readonly changesOf: (
+    key: string,
+    decision: Decision,
+    kept: Kept<View, Status> | undefined,
+    now: Date,
+  ) => readonly Change<Status>[];
+  /** What people are told about a new status. Pure. */
+  readonly happeningsOf: (before: Status | undefined, after: Status) => readonly Happening[];
+  /** The least time between two statuses of one object; 0 when absent. */
+  readonly paceMs?: number;
+}
+
+type LoopDeps = Pick<PartDeps, 'client' | 'clock' | 'log' | 'events'>;
+
+/** After a lost race the cache needs a moment to show why. */
+const raceMs = 50;
+
+/** The control loop of one kind. */
+export class Loop<View, Status extends AnyStatus> {
+  readonly name: string;
+  readonly cache: Cache<Kept<View, Status>>;
+  readonly #options: LoopOptions<View, Status>;
+  readonly #deps: LoopDeps;
+  readonly #writer: Writer<Status>;
+  /** key -> when its status was last written; kept only where there is a pace */
+  readonly #writtenAtMs = new Map<string, number>();
+
+  constructor(options: LoopOptions<View, Status>, deps: LoopDeps) {
+    this.name = options.name;
+    this.cache = options.cache;
+    this.#options = options;
+    this.#deps = deps;
+    this.#writer = new Writer(deps.client, {
+      resource: resourceOf(options.kind),
+      fieldManager: `sallyport-${options.name}`,
+      finalizer: options.finalizer,
+      ownership: options.ownership,
+    });
+  }
+
+  /** The keys of all objects that are not as decided. */
+  keysBehind(decision: Decision): string[] {
+    const keys = new Set([...this.#options.keysOf(decision), ...this.cache.store.keys()]);
+    return [...keys].filter((key) => this.#changesOf(key, decision).changes.length > 0);
+  }
+
+  /** Brings one object to where the decision wants it. */
+  async reconcile(key: string, decision: Decision, signal: AbortSignal): Promise<ReconcileResult> {
+    if (!this.cache.store.has(key)) this.#forget(key);
+    const { kept, changes } = this.#changesOf(key, decision);
+    try {
+      for (const change of changes) {
+        if (change.kind === 'create') await this.#writer.create(refOf(key).name, signal);
+        else if (kept !== undefined) {
+          const waitMs = change.kind === 'status' ? this.#waitMs(key) : 0;
+          if (waitMs > 0) return { kind: 'requeue', afterMs: waitMs };
+          await this.#writer.write(key, kept.identity, change, signal);
+        }
+        this.#report(key, kept, change);
+      }
+    } catch (error) {
+      if (isLostRace(error)) return { kind: 'requeue', afterMs: raceMs };
+      throw error;
+    }
+    return { kind: 'done' };
+  }
+
+  #changesOf(key: string, decision: Decision) {
+    const cached = this.cache.store.get(key);
+    const kept = cached && this.#writer.latest(key, cached);
+    return { kept, changes: this.#options.changesOf(key, decision, kept, this.#deps.clock.now()) };
+  }
+
+  #forget(key: string): void {
+    this.#writer.forget(key);
+    this.#writtenAtMs.delete(key);
+  }
+
+  #waitMs(key: string): number {
+    const { paceMs = 0 } = this.#options;
+    if (paceMs === 0) return 0;
+    const nowMs = this.#deps.clock.monotonicMs();
+    const waitMs = (this.#writtenAtMs.get(key) ?? Number.NEGATIVE_INFINITY) + paceMs - nowMs;
+    if (waitMs <= 0) this.#writtenAtMs.set(key, nowMs);
+    return waitMs;
+  }
+
+  #report(key: string, kept: Kept<View, Status> | undefined, change: Change<Status>): void {
+    const log = this.#deps.log.child({ controller: this.name });
+    if (change.kind !== 'status' || kept === undefined) {
+      log.info({ key }, sentences[change.kind]);
+      return;
+    }
+    log.debug({ key }, sentences.status);
+    for (const happening of this.#options.happeningsOf(kept.status, change.status)) {
+      log.info({ key, reason: happening.reason }, happening.note);
+      this.#deps.events.record(this.#eventOf(kept.identity, happening));
+    }
+  }
+
+  #eventOf({ name, namespace, uid }: Identity, { type, reason, note }: Happening): EventFacts {
+    const { kind } = this.#options;
+    const regarding = { apiVersion: apiVersionOf(resourceOf(kind)), kind, name, namespace, uid };
+    return { regarding, type, reason, action: 'Plan', note };
+  }
+}
+
+const sentences = {
+  create: 'created',
+  delete: 'deleted',
+  hold: 'put the finalizer on',
+  release: 'took the finalizer off',
+  status: 'wrote the status',
+} as const satisfies Record<Change<never>['kind'], string>;

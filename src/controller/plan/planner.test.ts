@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Config } from '../../api/config.ts';
+import { projectGateway, projectPolicy, projectTunnel } from '../../core/project/index.ts';
+import { gatewayObject, policyObject } from '../../core/testing/objects.ts';
+import type { KubeObject } from '../../runtime/kube/resource.ts';
+import type { StoreChange } from '../../runtime/kube/store.ts';
+import { ManualClock } from '../../runtime/process/clock.ts';
+import { type Identity, identityOf, type Kept } from '../caches.ts';
+import type { Decision, Input } from './decision.ts';
+import { Planner, type PlannerDeps } from './planner.ts';
+
+/** Not read by the planner, which only hands it on. */
+const noDecision = {} as Decision;
+const config = Config.parse({});
+const hooks = { reconciled: () => {}, retried: () => {} };
+
+/** A running planner on a clock that stands still, with changes that a test makes and decisions that are counted. */
+const rig = async () => {
+  const clock = new ManualClock();
+  const tell = new Map<Input | 'config', (change: never) => void>();
+  const cache = (name: Input) => ({
+    subscribe: (listener: (change: never) => void) => {
+      tell.set(name, listener);
+      return () => {};
+    },
+  });
+  const caches: PlannerDeps['caches'] = {
+    nodes: cache('nodes'),
+    namespaces: cache('namespaces'),
+    gateways: cache('gateways'),
+    policies: cache('policies'),
+    clusterPolicies: cache('clusterPolicies'),
+    tunnels: cache('tunnels'),
+    clusterInfos: cache('clusterInfos'),
+  };
+  const silence = { isNew: false };
+  const planner = new Planner(
+    {
+      caches,
+      clock,
+      config: {
+        current: config,
+        changed: (listener) => {
+          tell.set('config', listener);
+          return () => {};
+        },
+      },
+      metrics: { controller: () => hooks },
+    },
+    { look: () => silence.isNew },
+  );
+  let decisions = 0;
+  const stop = new AbortController();
+  const decider = {
+    decide: () => {
+      decisions += 1;
+      return noDecision;
+    },
+  };
+  const ended = planner.run(decider, stop.signal);
+  await clock.advance(1_000);
+  return {
+    clock,
+    silence,
+    /** Tells a change and returns how many decisions it led to. */
+    async decisionsAfter<T>(name: Input | 'config', change: StoreChange<T>): Promise<number> {
+      const before = decisions;
+      // The cache of that name holds values of that type; the map of listeners cannot say so.
+      tell.get(name)?.(change as never);
+      await clock.advance(1_000);
+      return decisions - before;
+    },
+    decisions: () => decisions,
+    async end() {
+      stop.abort();
+      await ended;
+    },
+  };
+};
+
+const kept = <View>(object: object, view: View, identity: Partial<Identity> = {}): Kept<View, object> => ({
+  // Test objects have the metadata that the API server gives.
+  identity: { ...identityOf(object as KubeObject), ...identity },
+  view,
+  status: {},
+});
+
+describe('Planner', () => {
+  it('decides once at the start, even in an empty cluster', async () => {
+    const { decisions, end } = await rig();
+    assert.equal(decisions(), 1);
+    await end();
+  });
+
+  it('decides when a spec changes, an object is made anew, or goes, and not when a status does', async () => {
+    const { decisionsAfter, end } = await rig();
+    const policy = policyObject('red/p');
+    const first = kept(policy, projectPolicy(policy), { generation: 1, uid: '1' });
+    const change = (identity: Partial<Identity>) => ({
+      kind: 'put' as const,
+      key: 'red/p',
+      previous: first,
+      value: { ...first, identity: { ...first.identity, ...identity } },
+    });
+    assert.equal(await decisionsAfter('policies', { ...change({}), previous: undefined }), 1, 'it is new');
+    assert.equal(await decisionsAfter('policies', change({ resourceVersion: '9' })), 0, 'a status was written');
+    assert.equal(await decisionsAfter('policies', change({ generation: 2 })), 1, 'the spec has changed');
+    assert.equal(await decisionsAfter('policies', change({ uid: '2' })), 1, 'it was made anew');
+    assert.equal(await decisionsAfter('policies', change({ isDeleting: true })), 1, 'it is being deleted');
+    assert.equal(await decisionsAfter('policies', { kind: 'delete', key: 'red/p', previous: first }), 1, 'it is gone');
+    const gateway = kept(gatewayObject('g'), projectGateway(gatewayObject('g')));
+    assert.equal(await decisionsAfter('gateways', { kind: 'put', key: 'g', value: gateway, previous: gateway }), 0);
+    await end();
+  });
+
+  it('decides on what an agent reports, and not on its heartbeats', async () => {
+    const { decisionsAfter, end } = await rig();
+    const tunnel = (status: object) => {
+      const object = { metadata: { name: 'a' }, status };
+      return kept(object, projectTunnel(object, 'never'));
+    };
+    const change = (before: object, after: object) => ({
+      kind: 'put' as const,
+      key: 'a',
+      previous: tunnel(before),
+      value: tunnel(after),
+    });
+    const beat = { lastHeartbeatTime: '2026-01-01T00:00:00Z' };
+    const up = { tunnel: { parent: { name: 'eth0' } } };
+    assert.equal(await decisionsAfter('tunnels', change({}, beat)), 0);
+    assert.equal(await decisionsAfter('tunnels', change({}, up)), 1);
+    const held = { ...up, report: { eips: [{ ip: '10.6.1.1', epoch: 2 }] } };
+    assert.equal(await decisionsAfter('tunnels', change(up, held)), 1);
+    await end();
+  });
+
+  it('decides when an agent falls silent, and when the configuration changes', async () => {
+    const { clock, silence, decisions, decisionsAfter, end } = await rig();
+    silence.isNew = true;
+    await clock.advance(6_000);
+    silence.isNew = false;
+    assert.equal(decisions(), 2);
+    await clock.advance(60_000);
+    assert.equal(decisions(), 2);
+    assert.equal(await decisionsAfter('config', { kind: 'delete', key: '', previous: config }), 1);
+    await end();
+  });
+});

@@ -1,0 +1,124 @@
+/**
+ * Planner decides anew whenever something has changed that a decision depends on: an object, the configuration, or the
+ * silence of an agent. Our own writes come back as changes of statuses; they are no reason to decide again.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { Watch } from '../../runtime/control/watch.ts';
+import { wait } from '../../runtime/process/clock.ts';
+import type { Cache, Caches, Kept } from '../caches.ts';
+import type { PartDeps } from '../part.ts';
+import type { Decider, Decision, Input } from './decision.ts';
+import { Gathering } from './gathering.ts';
+import type { Heartbeats } from './heartbeats.ts';
+
+/** Changes that come closer together than this are planned together; a burst is cut after the limit. */
+const quietMs = 20;
+const limitMs = 100;
+
+/** What a planner needs. */
+export interface PlannerDeps extends Pick<PartDeps, 'config' | 'clock'> {
+  readonly caches: { readonly [K in Input]: Pick<Caches[K], 'subscribe'> };
+  readonly metrics: Pick<PartDeps['metrics'], 'controller'>;
+}
+
+/** The one who decides. `run` it once. */
+export class Planner {
+  readonly #deps: PlannerDeps;
+  readonly #heartbeats: Pick<Heartbeats, 'look'>;
+  readonly #changes: Gathering;
+  readonly #listeners = new Set<(decision: Decision) => void>();
+  readonly #first = Promise.withResolvers<void>();
+  #decision: Decision | undefined;
+
+  constructor(deps: PlannerDeps, heartbeats: Pick<Heartbeats, 'look'>) {
+    this.#deps = deps;
+    this.#heartbeats = heartbeats;
+    this.#changes = new Gathering(deps.clock);
+  }
+
+  /** The last decision; undefined until the caches are filled and the first one is made. */
+  get decision(): Decision | undefined {
+    return this.#decision;
+  }
+
+  /** A watch that names the keys which `keysBehind` finds after every decision. */
+  watch(name: string, keysBehind: (decision: Decision) => Iterable<string>): Watch {
+    return {
+      name,
+      synced: this.#first.promise,
+      presentKeys: () => (this.#decision === undefined ? [] : keysBehind(this.#decision)),
+      subscribe: (listener) => {
+        const tell = (decision: Decision): void => listener(keysBehind(decision));
+        this.#listeners.add(tell);
+        return () => this.#listeners.delete(tell);
+      },
+    };
+  }
+
+  /** Decides until the signal is aborted. */
+  async run(decider: Pick<Decider, 'decide'>, signal: AbortSignal): Promise<void> {
+    const subscriptions = this.#subscribe();
+    try {
+      await Promise.all([this.#decideAlways(decider, signal), this.#listenForSilence(signal)]);
+    } finally {
+      for (const unsubscribe of subscriptions) unsubscribe();
+    }
+  }
+
+  async #decideAlways(decider: Pick<Decider, 'decide'>, signal: AbortSignal): Promise<void> {
+    const { clock, config, metrics } = this.#deps;
+    const hooks = metrics.controller('plan');
+    // Without any object there is no change, and still something to decide: that nothing is to be done.
+    this.#changes.tell();
+    while (await this.#changes.burst({ quietMs, limitMs }, signal)) {
+      const startMs = clock.monotonicMs();
+      const decision = decider.decide(config.current);
+      this.#decision = decision;
+      for (const listener of this.#listeners) listener(decision);
+      this.#first.resolve();
+      const durationMs = clock.monotonicMs() - startMs;
+      hooks.reconciled({ outcome: 'done', reason: '', durationMs, ageMs: durationMs });
+      // Planning takes at most half of the time, however large the cluster is; the rest is for writing.
+      await wait(clock, durationMs, signal);
+    }
+  }
+
+  async #listenForSilence(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const { enable, tunnelMonitorPeriod, eipEvictionTimeout } = this.#deps.config.current.feature.gatewayFailover;
+      const timeoutMs = enable ? eipEvictionTimeout * 1000 : Number.POSITIVE_INFINITY;
+      if (this.#heartbeats.look(timeoutMs, tunnelMonitorPeriod * 1000)) this.#changes.tell();
+      await wait(this.#deps.clock, tunnelMonitorPeriod * 1000, signal);
+    }
+  }
+
+  #subscribe(): readonly (() => void)[] {
+    const { caches, config } = this.#deps;
+    const tell = (): void => this.#changes.tell();
+    return [
+      config.changed(tell),
+      caches.nodes.subscribe(tell),
+      caches.namespaces.subscribe(tell),
+      caches.clusterInfos.subscribe(tell),
+      this.#subscribeTo(caches.gateways, ({ identity }) => identity.generation),
+      this.#subscribeTo(caches.policies, ({ identity }) => identity.generation),
+      this.#subscribeTo(caches.clusterPolicies, ({ identity }) => identity.generation),
+      this.#subscribeTo(caches.tunnels, ({ view: { device, held } }) => ({ device, held })),
+    ];
+  }
+
+  /** Tells about changes of what a decision reads: whether the object is there, and what `inputOf` returns. */
+  #subscribeTo<View, Status>(
+    cache: Pick<Cache<Kept<View, Status>>, 'subscribe'>,
+    inputOf: (kept: Kept<View, Status>) => unknown,
+  ): () => void {
+    const input = (kept: Kept<View, Status>): unknown => {
+      const { uid, isDeleting } = kept.identity;
+      return [uid, isDeleting, inputOf(kept)];
+    };
+    return cache.subscribe((change) => {
+      const isOld = change.kind === 'put' && change.previous !== undefined;
+      if (!isOld || !isDeepStrictEqual(input(change.previous), input(change.value))) this.#changes.tell();
+    });
+  }
+}
