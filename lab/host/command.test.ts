@@ -25,6 +25,8 @@ test('must names what was attempted and shows the end of what the program said',
 test('a program that does not exist or does not end is a failure with its name', async () => {
   await assert.rejects(run(['no-such-program']), /cannot start no-such-program/);
   await assert.rejects(run(['sleep', '1000'], { timeoutMs: 20 }), /sleep 1000 did not end within 0.02 s/);
+  const withGrandchild = ['sh', '-c', 'sleep 3 & wait'];
+  await assert.rejects(run(withGrandchild, { timeoutMs: 200 }), /did not end within 0.2 s/);
 });
 
 test('lastLines keeps the end', () => {

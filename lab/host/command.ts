@@ -36,6 +36,9 @@ export function run(argv: readonly string[], options: CommandOptions = {}): Prom
     const timer = setTimeout(() => {
       timedOut = true;
       child.kill('SIGKILL');
+      // A child of the child may hold the pipes open; we do not wait for it.
+      child.stdout.destroy();
+      child.stderr.destroy();
     }, timeoutMs);
     const stdout: Buffer[] = [];
     const stderr: Buffer[] = [];

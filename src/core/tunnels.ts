@@ -12,12 +12,11 @@ import type { ClusterView, NodeView, Settings, TunnelView } from './view.ts';
 /** What the EgressTunnel of a node should say. */
 export interface TunnelPlan extends TunnelAddresses {
   readonly node: string;
+  /** Another one than recorded when an older tunnel has that mark. A mark is immutable: the object is made anew then. */
   readonly mark: string | undefined;
   readonly phase: TunnelPhase;
   readonly allocated: Finding;
   readonly ready: Finding;
-  /** True when the recorded mark cannot stay. A mark is immutable, so the EgressTunnel has to be deleted and made anew. */
-  readonly mustBeReplaced: boolean;
 }
 
 /** The plans of all nodes by name, and the tunnels to delete because their nodes are gone. */
@@ -70,9 +69,7 @@ const planOf = (
 ): TunnelPlan => {
   const allocated = allocatedFinding(node.name, mark, given, settings);
   const { phase, ready } = phaseOf(node, tunnel, allocated);
-  const recordedMark = tunnel?.recorded.mark;
-  const mustBeReplaced = recordedMark !== undefined && recordedMark !== mark;
-  return { node: node.name, mark, ...given, phase, allocated, ready, mustBeReplaced };
+  return { node: node.name, mark, ...given, phase, allocated, ready };
 };
 
 const allocatedFinding = (

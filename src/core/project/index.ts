@@ -15,4 +15,4 @@ export {
   projectPod,
 } from './node.ts';
 export { projectClusterPolicy, projectPolicy } from './policy.ts';
-export { heartbeatAt, projectTunnel } from './tunnel.ts';
+export { projectTunnel } from './tunnel.ts';

@@ -5,7 +5,6 @@ import { emptySet, formatSet } from '../ip/index.ts';
 import { matches } from '../labels.ts';
 import { gatewayObject, policyObject } from '../testing/objects.ts';
 import {
-  heartbeatAt,
   projectClusterInfo,
   projectClusterPolicy,
   projectGateway,
@@ -152,16 +151,4 @@ describe('projectPod', () => {
     });
     assert.deepEqual([pod.ipv4, pod.ipv6], [['10.244.1.7'], ['fd44::7']]);
   });
-});
-
-describe('heartbeatAt', () => {
-  const now = Date.parse('2026-01-01T00:01:00Z');
-  const cases: readonly [string, string | undefined, 'fresh' | 'stale' | 'never'][] = [
-    ['just in time', '2026-01-01T00:00:45Z', 'fresh'],
-    ['too long ago', '2026-01-01T00:00:44Z', 'stale'],
-    ['from the future, by a wrong clock', '2027-01-01T00:00:00Z', 'fresh'],
-    ['absent', undefined, 'never'],
-    ['nonsense', 'yesterday', 'never'],
-  ];
-  for (const [name, time, expected] of cases) it(name, () => assert.equal(heartbeatAt(time, now, 15_000), expected));
 });

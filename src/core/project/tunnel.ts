@@ -5,7 +5,7 @@ import type { DeviceView, TunnelView } from '../view.ts';
 import { ipOrNone, ipv4OrNone, ipv6OrNone } from './address.ts';
 import { type ApiObject, createdAtMsOf, readStatus } from './api-object.ts';
 
-/** The view of a tunnel; the caller has a clock and says how the heartbeat stands (see heartbeatAt). */
+/** The view of a tunnel; the caller has a clock and says how the heartbeat stands. */
 export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbeat']): TunnelView => {
   const status = readStatus(EgressTunnelStatus, object);
   return {
@@ -26,20 +26,6 @@ export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbea
       return parsed === undefined ? [] : [{ ip: parsed, epoch }];
     }),
   };
-};
-
-/**
- * How the heartbeat of a tunnel stands at a time. A time stamp from the future counts as fresh: a clock that is wrong
- * must not move EIPs. Whoever calls this should first have watched for `timeoutMs` itself, or the silence may be its own.
- */
-export const heartbeatAt = (
-  lastHeartbeatTime: string | undefined,
-  nowMs: number,
-  timeoutMs: number,
-): TunnelView['heartbeat'] => {
-  const heardMs = Date.parse(lastHeartbeatTime ?? '');
-  if (Number.isNaN(heardMs)) return 'never';
-  return nowMs - heardMs > timeoutMs ? 'stale' : 'fresh';
 };
 
 // The agent names its parent interface once the device stands on it, and reports what keeps the device down.
