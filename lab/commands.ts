@@ -209,11 +209,11 @@ async function up(options: UpOptions, progress: Progress): Promise<void> {
   const built = await setUp(progress);
   for (const name of await removeStale()) progress.line(`  removed what was left of lab "${name}"`);
   const request = { instance, shape, programs: built, progress, ...(owner === undefined ? {} : { owner }) };
-  const cleanUp = (signal: NodeJS.Signals) => {
-    progress.line(`  ${signal}: taking lab "${instance.name}" down`);
-    return takeDown(instance);
-  };
-  await interruptible(cleanUp, () => bringUp(request));
+  await interruptible(
+    () => bringUp(request),
+    () => takeDown(instance),
+    (signal) => progress.line(`  ${signal}: taking lab "${instance.name}" down`),
+  );
   progress.line(
     `lab "${instance.name}" is up; use it with: export KUBECONFIG=$(bin/lab kubeconfig --name ${instance.name})`,
   );

@@ -115,7 +115,7 @@ export function listInstances(): Instance[] {
 
 /** Removes the folder of a lab, and the common folder if it was the last one. */
 export function forget(instance: Instance): void {
-  rmSync(instance.folder, { recursive: true, force: true });
+  rmSync(instance.folder, { recursive: true, force: true, maxRetries: 3 });
   try {
     if (readdirSync(labsFolder).length === 0) rmSync(labsFolder, { recursive: true });
   } catch (error) {

@@ -39,7 +39,9 @@ export function namespaceNames(instance: Instance): string[] {
 /** The namespaces of a lab (or of one member) in the text form of /proc/PID/ns/net. */
 export function namespaceInodes(instance: Instance, member?: string): ReadonlySet<string> {
   const names = namespaceNames(instance).filter((name) => !member || name === namespaceName(instance, member));
-  return new Set(names.map((name) => `net:[${statSync(join(namespaceFolder, name)).ino}]`));
+  // One that another clean-up has removed in this instant has no processes left to look for.
+  const stats = names.map((name) => statSync(join(namespaceFolder, name), { throwIfNoEntry: false }));
+  return new Set(stats.flatMap((stat) => (stat === undefined ? [] : [`net:[${stat.ino}]`])));
 }
 
 /** The path by which a program can enter the namespace of a member. */
@@ -49,13 +51,21 @@ export function namespacePath(instance: Instance, member: string): string {
 
 /** Undoes the mount that the first `ip netns add` of the machine made, if it was ours and nobody else uses it. */
 export async function releaseNamespaceFolder(): Promise<void> {
-  if (!existsSync(mountMarker)) return;
+  const marker = readMarker();
+  if (marker === undefined) return;
   if (isNamespaceMount() && readdirSync(namespaceFolder).length === 0) {
     const undone = await run(['umount', namespaceFolder]);
-    const isFolderOurs = readFileSync(mountMarker, 'utf8').includes('ours');
-    if (undone.code === 0 && isFolderOurs) rmSync(namespaceFolder, { recursive: true, force: true });
+    if (undone.code === 0 && marker.includes('ours')) rmSync(namespaceFolder, { recursive: true, force: true });
   }
   if (!isNamespaceMount()) rmSync(mountMarker, { force: true });
+}
+
+function readMarker(): string | undefined {
+  try {
+    return readFileSync(mountMarker, 'utf8');
+  } catch {
+    return undefined;
+  }
 }
 
 function isNamespaceMount(): boolean {

@@ -16,7 +16,6 @@ export async function demo(): Promise<number> {
   try {
     progress.line('Sallyport demo: a real Kubernetes on this machine, nodes and pods as network namespaces');
     await interruptible(
-      () => takeDown(instance),
       async () => {
         const lab = await startLab({ name: instance.name, progress });
         try {
@@ -25,6 +24,8 @@ export async function demo(): Promise<number> {
           await progress.step('take the lab down', () => lab.down());
         }
       },
+      () => takeDown(instance),
+      (signal) => progress.line(`  ${signal}: taking the lab down`),
     );
     return 0;
   } catch (error) {
