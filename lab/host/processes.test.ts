@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -68,6 +68,17 @@ test('a process is known by pid and start time: a reused pid is not it', async (
   assert.ok(isRunning(id), 'a signal to the impostor does not reach the process that has its pid');
   await end([id], 0);
   assert.equal(identify(id.pid), undefined);
+});
+
+test('a process whose first thread has ended runs until the last one is gone', async () => {
+  // 60 is exit(2), which ends one thread only.
+  const threads = 'threads->create(sub { sleep 1000 })->detach; syscall(60, 0)';
+  const id = startDaemon({ argv: ['perl', '-Mthreads', '-e', threads], env: { [labMark]: lab }, logFile });
+  const isZombie = () => / Z /.test(readFileSync(`/proc/${id.pid}/stat`, 'utf8'));
+  await until({ what: 'the first thread to end', limitMs: 10_000 }, isZombie);
+  assert.ok(isRunning(id));
+  await end([id], 0);
+  assert.ok(!isRunning(id));
 });
 
 test('a process that ignores SIGTERM is killed after its grace, also when it is stopped', async () => {

@@ -53,7 +53,7 @@ export function startDaemon(daemon: Daemon): ProcessId {
 /** The identity of a running process; undefined if there is none with that pid. */
 export function identify(pid: number): ProcessId | undefined {
   const stat = statOf(pid);
-  return stat === undefined || stat.state === 'Z' ? undefined : { pid, startTicks: stat.startTicks };
+  return stat === undefined || stat.isDead ? undefined : { pid, startTicks: stat.startTicks };
 }
 
 /** Whether this very process (not another one with its pid) still runs. */
@@ -123,7 +123,7 @@ function readAll(): Seen[] {
     const pid = Number(name);
     if (!Number.isInteger(pid)) continue;
     const stat = statOf(pid);
-    if (stat === undefined || stat.state === 'Z') continue;
+    if (stat === undefined || stat.isDead) continue;
     found.push({
       pid,
       startTicks: stat.startTicks,
@@ -135,12 +135,18 @@ function readAll(): Seen[] {
   return found;
 }
 
-function statOf(pid: number): { state: string; parent: number; startTicks: string } | undefined {
+/**
+ * A killed process is dead when it is a zombie without other threads. Its first thread is a zombie up to 90 ms (seen with
+ * kube-apiserver) before the last one is gone, and so long its ports are taken and its files open.
+ */
+function statOf(pid: number): { isDead: boolean; parent: number; startTicks: string } | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The name in brackets may hold spaces and brackets; everything of use stands behind the last one.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return { state: fields[0] ?? '', parent: Number(fields[1]), startTicks: fields[19] ?? '' };
+    const [state, parent] = fields;
+    const threads = Number(fields[17]);
+    return { isDead: state === 'Z' && threads <= 1, parent: Number(parent), startTicks: fields[19] ?? '' };
   } catch {
     return undefined;
   }
