@@ -10,7 +10,7 @@ help:
 	@echo 'make test      everything: check, then end-to-end tests in the lab'
 	@echo 'make setup     all set-up (npm, Debian packages, Kubernetes from Go modules) and nothing else'
 	@echo 'make check     types, lint, import boundaries, generated files, unit tests (under 60 s)'
-	@echo 'make e2e       end-to-end tests in the lab only'
+	@echo 'make e2e       tests of the kernel and end-to-end tests in the lab only'
 	@echo 'make bench     benchmarks, each beside its baseline'
 	@echo 'make lab-up    bring the lab up and leave it up;  make lab-down removes it'
 	@echo 'make generate  write CRDs and reference docs anew from src/api;  make format tidies sources'

@@ -2,7 +2,15 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 
-const benchmarks = ['ip', 'plan', 'informer', 'controller'] as const;
+const benchmarks = [
+  'ip',
+  'plan',
+  'node',
+  'informer',
+  'controller',
+  'dataplane/control',
+  'dataplane/forwarding',
+] as const;
 const wanted = process.argv.slice(2);
 const unknown = wanted.find((name) => !benchmarks.some((benchmark) => benchmark === name));
 if (unknown !== undefined) {

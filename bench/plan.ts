@@ -1,7 +1,7 @@
 /**
  * Cost of one whole plan in milliseconds, for 50 nodes and 200 gateways: from nothing (no record, every EIP is chosen),
- * from the record (what a controller does on every change), and after one node is lost. Also what reading the objects
- * costs, once per object and change.
+ * from the record (after a start), with the last plans at hand (what a controller does on every change), and after one
+ * node is lost. Also what reading the objects costs, once per object and change.
  * Run: npx node bench/plan.ts
  */
 import { plan } from '../src/core/plan.ts';
@@ -83,6 +83,15 @@ for (const policies of SIZES) {
     policies,
     'plan from the record',
     measure(() => plan(recorded)),
+  );
+  let last = new Map(plan(recorded).policies.map((policy) => [policy.key, policy]));
+  show(
+    policies,
+    'the same with the last plans',
+    measure(() => {
+      const { policies: plans } = plan(recorded, (key) => last.get(key));
+      last = new Map(plans.map((policy) => [policy.key, policy]));
+    }),
   );
   world.silent.add('node-7');
   const lost = viewOf(world);

@@ -5,6 +5,7 @@ import { BadInput, LabFailure } from './host/failure.ts';
 import type { Instance } from './host/instance.ts';
 import type { Progress } from './host/progress.ts';
 import { until } from './host/wait.ts';
+import { writeOwnImage } from './images.ts';
 import { missingInRollout, partOfSallyport, type RolloutFacts, rolloutResources } from './rollout.ts';
 import type { Programs } from './setup/go-build.ts';
 import { kubeconfigOf, kubectlOf } from './up.ts';
@@ -38,8 +39,11 @@ export async function install(request: InstallRequest): Promise<void> {
   const values = set.flatMap((pair) => ['--set', pair]);
   const rendered = await helm(instance, programs, ['template', ...target, ...values]);
   if (rendered.code !== 0) throw new BadInput(`the chart cannot be installed like this: ${saidBy(rendered)}`);
+  const digest = await progress.step('image', () => writeOwnImage(instance, programs));
   await progress.step('helm upgrade --install', async () => {
-    const upgrade = ['upgrade', '--install', '--reset-values', '--create-namespace', ...target, ...values];
+    // The digest makes a roll-out of every change of the sources, as a new image would.
+    const image = ['--set', `image.digest=${digest}`];
+    const upgrade = ['upgrade', '--install', '--reset-values', '--create-namespace', ...target, ...image, ...values];
     const upgraded = await helm(instance, programs, upgrade);
     if (upgraded.code !== 0) throw new LabFailure(`helm could not install the chart: ${saidBy(upgraded)}`);
   });

@@ -12,11 +12,13 @@ import {
   readRecord,
   self,
   stateOf,
+  updateRecord,
 } from './host/instance.ts';
 import { type Progress, silent } from './host/progress.ts';
 import { inNamespace, outside } from './net/fabric.ts';
+import { type PacketCount, packetsBySource } from './outside/counts.ts';
 import { restartPart } from './parts.ts';
-import { type PowerAction, power } from './power.ts';
+import { killOnNode, type PowerAction, power } from './power.ts';
 import { type Programs, programs } from './setup/go-build.ts';
 import { setUp } from './setup/setup.ts';
 import { type LabStatus, statusOf } from './status.ts';
@@ -38,9 +40,15 @@ export interface Lab {
   exec(member: string, argv: readonly string[], input?: string): Promise<string>;
   /** Packets that reached the outside world since the last reset, by source address. */
   counts(): Promise<Readonly<Record<string, number>>>;
+  /** The same by source address, protocol and port: nodes speak to the outside too, but not to the ports of a test. */
+  packets(): Promise<readonly PacketCount[]>;
   resetCounts(): Promise<void>;
   power(action: PowerAction, node: string): Promise<void>;
+  /** Kills (SIGKILL) the processes of a node whose command line matches; returns how many there were. */
+  kill(node: string, pattern: RegExp): Promise<number>;
   restart(part: ControlPlanePart): Promise<void>;
+  /** Lets the lab outlive this process. */
+  keep(): void;
   down(): Promise<void>;
 }
 
@@ -79,7 +87,9 @@ export function runningLab(name: string): { instance: Instance; record: Instance
   return { instance, record, shape: shapeSchema.parse(record.shape) };
 }
 
-const countsSchema = z.record(z.string(), z.int());
+const packetsSchema = z.array(
+  z.object({ source: z.string(), protocol: z.string(), port: z.int().optional(), packets: z.int() }),
+);
 const kubectlLimitMs = 180_000;
 
 function handle(instance: Instance, shape: LabShape, built: Programs): Lab {
@@ -91,6 +101,8 @@ function handle(instance: Instance, shape: LabShape, built: Programs): Lab {
   const exec = (member: string, argv: readonly string[], input = '') =>
     must(`${argv.join(' ')} on ${member}`, inNamespace(instance, member, argv), { input, timeoutMs: kubectlLimitMs });
   const outsideUrl = `http://127.0.0.1:${status.outside.httpPort}`;
+  const packets = async () =>
+    packetsSchema.parse(JSON.parse(await exec(outside.name, ['curl', '-sS', `${outsideUrl}/counts`])));
   return {
     name: instance.name,
     kubeconfig,
@@ -103,11 +115,13 @@ function handle(instance: Instance, shape: LabShape, built: Programs): Lab {
       await kubectl(['apply', '--server-side', '-f', '-'], JSON.stringify(list));
     },
     exec,
-    counts: async () =>
-      countsSchema.parse(JSON.parse(await exec(outside.name, ['curl', '-sS', `${outsideUrl}/counts`]))),
+    counts: async () => packetsBySource(await packets()),
+    packets,
     resetCounts: async () => void (await exec(outside.name, ['curl', '-sS', '-X', 'POST', `${outsideUrl}/reset`])),
     power: (action, node) => power(action, node, { ...runningLab(instance.name), programs: built }),
+    kill: (node, pattern) => killOnNode(instance, node, pattern),
     restart: (part) => restartPart(instance, runningLab(instance.name).record, part, built),
+    keep: () => updateRecord(instance, () => ({ owner: undefined })),
     down: () => takeDown(instance),
   };
 }

@@ -94,6 +94,21 @@ function freeze(instance: Instance, node: string): void {
   }
 }
 
+/** Kills the processes of a node whose command line matches, without warning, and returns how many there were. */
+export async function killOnNode(instance: Instance, node: string, pattern: RegExp): Promise<number> {
+  const victims = members(instance, node).filter(({ pid }) => pattern.test(commandLineOf(pid)));
+  await end(victims, 0);
+  return victims.length;
+}
+
+function commandLineOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').join(' ').trim();
+  } catch {
+    return '';
+  }
+}
+
 function members(instance: Instance, node: string): ProcessId[] {
   return membersOf([`${labMark}=${instance.name}`, `${nodeMark}=${node}`], namespaceInodes(instance, node));
 }

@@ -85,3 +85,13 @@ test('pods that may not be made at all are explained by the deployment', async (
     'deployment controller has 0 of 2 replicas: pods "a" is forbidden',
   ]);
 });
+
+test('a daemonset is rolled out when the pod of every node is new and available', async () => {
+  const daemonset = (status: object) => ({ kind: 'DaemonSet', metadata: { name: 'agent', generation: 2 }, status });
+  const all = { observedGeneration: 2, desiredNumberScheduled: 4, updatedNumberScheduled: 4, numberAvailable: 4 };
+  assert.deepEqual(await missingInRollout(facts(rolledOut, led, daemonset(all))), []);
+  for (const part of [{ numberAvailable: 3 }, { updatedNumberScheduled: 3 }, { observedGeneration: 1 }]) {
+    const [missing] = await missingInRollout(facts(rolledOut, led, daemonset({ ...all, ...part })));
+    assert.match(missing ?? '', /^daemonset agent is available on [34] of 4 nodes$/);
+  }
+});

@@ -9,6 +9,7 @@ export const partOfSallyport = 'app.kubernetes.io/part-of=sallyport';
 export const rolloutResources = [
   'pods',
   'deployments',
+  'daemonsets',
   'validatingwebhookconfigurations',
   'mutatingwebhookconfigurations',
 ].join(',');
@@ -46,22 +47,37 @@ const Deployment = z.object({
     conditions: z.array(Condition).default([]),
   }),
 });
+const DaemonSet = z.object({
+  kind: z.literal('DaemonSet'),
+  metadata: z.object({ name: z.string(), generation: z.int() }),
+  status: z.object({
+    observedGeneration: z.int().default(0),
+    desiredNumberScheduled: z.int(),
+    updatedNumberScheduled: z.int().default(0),
+    numberAvailable: z.int().default(0),
+  }),
+});
 const webhooks = z.array(z.object({ name: z.string(), clientConfig: z.object({ caBundle: z.string().default('') }) }));
 const RolloutObject = z.discriminatedUnion('kind', [
   Pod,
   Deployment,
+  DaemonSet,
   z.object({ kind: z.literal('Lease'), spec: z.object({ holderIdentity: z.string().default('') }) }),
   z.object({ kind: z.literal('ValidatingWebhookConfiguration'), webhooks }),
   z.object({ kind: z.literal('MutatingWebhookConfiguration'), webhooks }),
 ]);
 type Pod = z.infer<typeof Pod>;
 type Deployment = z.infer<typeof Deployment>;
+type DaemonSet = z.infer<typeof DaemonSet>;
 
 /** One sentence for everything that is missing, reasons of pods first, as they explain the rest; empty when all is in service. */
 export async function missingInRollout(facts: RolloutFacts): Promise<string[]> {
   const objects = (await facts.objects()).map((object) => RolloutObject.parse(object));
   const deployments = objects.filter((object) => object.kind === 'Deployment');
-  const unfinished = deployments.map(deploymentSentence).filter((sentence) => sentence !== undefined);
+  const daemonSets = objects.filter((object) => object.kind === 'DaemonSet');
+  const unfinished = [...deployments.map(deploymentSentence), ...daemonSets.map(daemonSetSentence)].filter(
+    (sentence) => sentence !== undefined,
+  );
   if (unfinished.length > 0) {
     const pods = objects.filter((object) => object.kind === 'Pod');
     const sentences = await Promise.all(pods.map((pod) => podSentence(pod, facts)));
@@ -87,6 +103,14 @@ function deploymentSentence({ metadata, spec, status }: Deployment): string | un
   const refused = status.conditions.find(({ type, status: is }) => type === 'ReplicaFailure' && is === 'True');
   const because = refused === undefined ? '' : `: ${refused.message}`;
   return `deployment ${metadata.name} has ${status.availableReplicas} of ${spec.replicas} replicas${because}`;
+}
+
+/** The same rule for a pod on every node. */
+function daemonSetSentence({ metadata, status }: DaemonSet): string | undefined {
+  const isObserved = status.observedGeneration >= metadata.generation;
+  const counts = [status.updatedNumberScheduled, status.numberAvailable];
+  if (isObserved && counts.every((count) => count === status.desiredNumberScheduled)) return undefined;
+  return `daemonset ${metadata.name} is available on ${status.numberAvailable} of ${status.desiredNumberScheduled} nodes`;
 }
 
 /** Why a pod is not ready; undefined if it is, or is on its way out. */

@@ -18,6 +18,8 @@ export interface LabStatus {
     readonly tcpPort: number;
     readonly udpPort: number;
   };
+  /** Another address of the outside servers, with the same ports. */
+  readonly elsewhere: { readonly ipv4: string; readonly ipv6: string };
 }
 
 /** The status of a lab as data. */
@@ -26,6 +28,7 @@ export function statusOf(shape: LabShape): LabStatus {
     nodes: shape.nodes.map(({ name, ipv4, ipv6, isGateway }) => ({ name, ipv4, ipv6, gateway: isGateway })),
     eips: freeEips(),
     outside: { ...addresses.outside, httpPort: ports.http, tcpPort: ports.tcp, udpPort: ports.udp },
+    elsewhere: addresses.elsewhere,
   };
 }
 
@@ -41,7 +44,7 @@ export function statusText(name: string, shape: LabShape, record: InstanceRecord
     node.ipv6,
     node.proxyMode,
   ]);
-  const { outside, eips } = status;
+  const { outside, elsewhere, eips } = status;
   return [
     `lab "${name}" is up`,
     '',
@@ -49,6 +52,7 @@ export function statusText(name: string, shape: LabShape, record: InstanceRecord
     '',
     `free EIPs   ${eips.ipv4[0]}-${eips.ipv4.at(-1)}  ${eips.ipv6[0]}-${eips.ipv6.at(-1)}`,
     `outside     ${outside.ipv4}  ${outside.ipv6}  http ${outside.httpPort}, tcp ${outside.tcpPort}, udp ${outside.udpPort}`,
+    `elsewhere   ${elsewhere.ipv4}  ${elsewhere.ipv6}  the same servers`,
     `kubeconfig  ${kubeconfig}`,
     ...dead.map(([program]) => `dead        ${program}`),
     '',

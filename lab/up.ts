@@ -8,7 +8,7 @@ import {
   untilApiReady,
 } from './cluster/control-plane.ts';
 import { baseManifests } from './cluster/manifests.ts';
-import { imageTable, startNode, wireNode, writeNodeFiles } from './cluster/node.ts';
+import { startNode, wireNode, writeNodeFiles } from './cluster/node.ts';
 import { createPki, type PkiFiles, writeClient, writeKubeconfig, writeServer } from './cluster/pki.ts';
 import { addresses, type LabShape, ports } from './cluster/shape.ts';
 import { takeDown } from './down.ts';
@@ -18,7 +18,7 @@ import { claim, type Instance, stateOf, updateRecord } from './host/instance.ts'
 import { labMark, type ProcessId, startDaemon } from './host/processes.ts';
 import type { Progress } from './host/progress.ts';
 import { until } from './host/wait.ts';
-import { ownImages } from './images.ts';
+import { writeBaseImages } from './images.ts';
 import { addFabric, addMember, addOutside, addRoutes, controlPlane, inNamespace, outside } from './net/fabric.ts';
 import { namespacePath } from './net/namespaces.ts';
 import { outsideCorefile } from './outside/dns.ts';
@@ -100,7 +100,7 @@ async function prepare({ instance, shape, programs }: UpRequest): Promise<void> 
   };
   for (const [name, user] of Object.entries(users)) await writeClient(pki, name, user, clusterServer);
   for (const node of shape.nodes) await writeNodeFiles({ instance, node, pki, programs, apiServer: clusterServer });
-  writeFileSync(imageTable(instance), `${JSON.stringify(ownImages(programs), null, 2)}\n`);
+  writeBaseImages(instance, programs);
   mkdirSync(join(instance.folder, 'etcd'), { mode: 0o700 });
 }
 

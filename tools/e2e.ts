@@ -3,16 +3,17 @@ import { globSync } from 'node:fs';
 import { requireNode } from '../src/runtime/process/node-version.ts';
 
 /**
- * Runs the end-to-end tests, one file after the other: each has a cluster of its own and two cores are soon busy.
- * Arguments choose files by a part of their name: `tools/e2e.ts power api`.
+ * Runs the tests that need root: those of the kernel in namespaces of their own, then the end-to-end tests. One file
+ * after the other, because most have a cluster of their own and two cores are soon busy. Arguments choose files by a part
+ * of their path: `tools/e2e.ts power api`, `tools/e2e.ts kernel`.
  */
 requireNode();
 const wanted = process.argv.slice(2);
-const files = globSync('test/e2e/*.test.ts')
-  .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)))
-  .sort();
+const files = ['test/kernel', 'test/e2e']
+  .flatMap((folder) => globSync(`${folder}/*.test.ts`).sort())
+  .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)));
 if (files.length === 0) {
-  process.stderr.write(`e2e: no test file of test/e2e has ${wanted.join(' or ')} in its name\n`);
+  process.stderr.write(`e2e: no test file of test/kernel or test/e2e has ${wanted.join(' or ')} in its name\n`);
   process.exit(2);
 }
 const argv = [

@@ -1,7 +1,4 @@
 /** A cluster made of objects without processes: nodes, tunnels whose agents report, pods, gateways, policies. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { parse } from 'yaml';
 import { kinds, resourceOf } from '../../src/api/kinds.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
 import type { KubeObject, Resource } from '../../src/runtime/kube/resource.ts';
@@ -20,7 +17,6 @@ export const tunnels = resourceOf('EgressTunnel');
 export const slices = resourceOf('EgressEndpointSlice');
 const { group, version } = kinds.EgressPolicy;
 const apiVersion = `${group}/${version}`;
-const crdFolder = join(import.meta.dirname, '..', '..', 'charts', 'sallyport', 'files', 'crds');
 
 /** Calls `work` for 0 to count - 1, at most `width` at a time. */
 export async function inParallel(
@@ -33,21 +29,6 @@ export async function inParallel(
     for (let index = next++; index < count; index = next++) await work(index);
   };
   await Promise.all(Array.from({ length: Math.min(width, count) }, lane));
-}
-
-export async function installCrds(client: KubeClient): Promise<void> {
-  const crds: Resource = {
-    group: 'apiextensions.k8s.io',
-    version: 'v1',
-    plural: 'customresourcedefinitions',
-    kind: 'CustomResourceDefinition',
-    namespaced: false,
-  };
-  for (const file of readdirSync(crdFolder)) {
-    // Our own generated file: the API server checks it.
-    const crd = parse(readFileSync(join(crdFolder, file), 'utf8')) as KubeObject;
-    await client.apply(crds, crd, { fieldManager: 'bench' });
-  }
 }
 
 export async function makeNamespace(client: KubeClient, name: string): Promise<void> {
@@ -72,25 +53,20 @@ export async function makeNodes(client: KubeClient, count: number): Promise<void
   });
 }
 
-/** What the agent of a node would report: its device stands. */
-export async function reportTunnels(client: KubeClient): Promise<number> {
-  let reported = 0;
-  for await (const page of client.list(tunnels)) {
-    for (const { metadata } of page.items) {
-      const status = {
-        tunnel: { parent: { name: 'eth0', ipv4: '172.31.0.1' } },
-        lastHeartbeatTime: new Date().toISOString(),
-      };
-      await client.patch(
-        tunnels,
-        { name: metadata.name },
-        { kind: 'merge', value: { status } },
-        { subresource: 'status' },
-      );
-      reported += 1;
-    }
-  }
-  return reported;
+/** Plays the agents: every node reports that its device stands, and up to which revision its kernel is in step. */
+export async function reportTunnels(client: KubeClient, appliedRevision?: string): Promise<number> {
+  const names: string[] = [];
+  for await (const page of client.list(tunnels)) names.push(...page.items.map(({ metadata }) => metadata.name));
+  await inParallel(names.length, 8, async (index) => {
+    const status = {
+      tunnel: { parent: { name: 'eth0', ipv4: '172.31.0.1' } },
+      lastHeartbeatTime: new Date().toISOString(),
+      ...(appliedRevision === undefined ? {} : { report: { appliedRevision } }),
+    };
+    const patch = { kind: 'merge', value: { status } } as const;
+    await client.patch(tunnels, { name: names[index] ?? '' }, patch, { subresource: 'status' });
+  });
+  return names.length;
 }
 
 export async function makePods(client: KubeClient, count: number, apps: number): Promise<void> {

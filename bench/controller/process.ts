@@ -5,6 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from '../../lab/host/wait.ts';
+import { bundle } from '../../tools/bundle.ts';
 
 export interface ControllerProcess {
   /** Sum of the samples of a metric whose labels hold all the given ones. */
@@ -12,23 +13,29 @@ export interface ControllerProcess {
   cpuSeconds(): number;
   rssMb(): number;
   peakRssMb(): number;
+  /** Aborted when it ends, so that nobody waits for what it would have done: on a starved machine it loses its lease. */
+  readonly ended: AbortSignal;
   stop(): Promise<void>;
 }
 
 const clockTicksPerSecond = 100;
+/** The heap that Node gives itself in a container with the memory limit of the chart, and what the chart sets besides. */
+const heapFlags = ['--max-old-space-size=256', '--max-semi-space-size=16'];
 
-/** Starts it and returns when it is ready. Heartbeats are off: the nodes of the benchmark have no agents. */
+/** Starts it as the image has it, and returns when it is ready. Heartbeats are off: the nodes have no agents. */
 export async function startController(kubeconfig: string, namespace: string): Promise<ControllerProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-bench-'));
   const config = join(folder, 'config.yaml');
   writeFileSync(config, 'feature:\n  enableIPv6: false\n  gatewayFailover:\n    enable: false\n');
-  const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+  const { main } = await bundle(join(folder, 'image'));
   const port = 20_000 + (process.pid % 10_000);
   const flags = ['--kubeconfig', kubeconfig, '--config', config, '--namespace', namespace, '--log-level', 'warn'];
   const addresses = ['--health-address', `127.0.0.1:${port}`, '--webhook-address', `127.0.0.1:${port + 1}`];
-  const child = spawn(process.execPath, [main, 'controller', ...flags, ...addresses], {
+  const child = spawn(process.execPath, [...heapFlags, main, 'controller', ...flags, ...addresses], {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
+  const ending = new AbortController();
+  child.once('exit', (code) => ending.abort(new Error(`the controller has ended with exit code ${code}`)));
   const get = async (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
   await until({ what: 'the controller to be ready', limitMs: 60_000 }, async () => (await get('/readyz')).ok);
   const status = (field: string) =>
@@ -38,10 +45,12 @@ export async function startController(kubeconfig: string, namespace: string): Pr
     cpuSeconds: () => cpuSecondsOf(child),
     rssMb: () => status('VmRSS'),
     peakRssMb: () => status('VmHWM'),
+    ended: ending.signal,
     stop: async () => {
-      const ended = once(child, 'close');
-      child.kill('SIGTERM');
-      await ended;
+      if (!ending.signal.aborted) {
+        child.kill('SIGTERM');
+        await once(child, 'close');
+      }
       rmSync(folder, { recursive: true });
     },
   };

@@ -60,7 +60,7 @@ export async function writeNodeFiles(files: {
     cniConfig: join(folder, 'cni.json'),
     shim: programs.shim,
     images: imageTable(instance),
-    binds: bindsFor([programs.shim, import.meta.dirname]),
+    binds: bindsFor([programs.shim, import.meta.dirname, folder]),
   });
 }
 

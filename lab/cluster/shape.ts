@@ -46,6 +46,8 @@ export const addresses = {
   router: { ipv4: '10.77.0.1', ipv6: 'fd77::1' },
   controlPlane: { ipv4: '10.77.0.2', ipv6: 'fd77::2' },
   outside: { ipv4: '198.51.100.10', ipv6: '2001:db8:51::10' },
+  /** The same servers at another address, for policies that are about one destination only. */
+  elsewhere: { ipv4: '203.0.113.10', ipv6: '2001:db8:113::10' },
   kubernetesService: { ipv4: '10.96.0.1' },
   clusterDns: { ipv4: '10.96.0.10', ipv6: 'fd96::a' },
 } as const;

@@ -55,10 +55,11 @@ export async function addMember(instance: Instance, member: Member): Promise<voi
 /** The world outside: its own addresses behind the router. It has no route to pods, as a data centre has none. */
 export async function addOutside(instance: Instance): Promise<void> {
   await addMember(instance, outside);
-  await ipBatch(instance, outside.name, [
-    `address add ${addresses.outside.ipv4}/32 dev lo`,
-    `address add ${addresses.outside.ipv6}/128 dev lo nodad`,
+  const commands = [addresses.outside, addresses.elsewhere].flatMap(({ ipv4, ipv6 }) => [
+    `address add ${ipv4}/32 dev lo`,
+    `address add ${ipv6}/128 dev lo nodad`,
   ]);
+  await ipBatch(instance, outside.name, commands);
 }
 
 /** Gives a member the routes of a cluster network without overlay: the pods of every node, and the way out. */

@@ -33,6 +33,8 @@ export function serve(ports: OutsidePorts): void {
   for (const [type, address] of [
     ['udp4', addresses.outside.ipv4],
     ['udp6', addresses.outside.ipv6],
+    ['udp4', addresses.elsewhere.ipv4],
+    ['udp6', addresses.elsewhere.ipv6],
   ] as const) {
     const socket = createSocket({ type });
     socket.on('message', (_message, from) => socket.send(clientText(from.address, from.port), from.port, from.address));

@@ -14,8 +14,19 @@ export interface Step {
   /** What is done and what must come out, as a person would say it. */
   readonly title: string;
   /** Does it and returns what was seen; throws `Unexpected` if that is not what the title promises. */
-  readonly act: (lab: Lab) => Promise<string>;
+  readonly act: (lab: Lab, tell: Tell) => Promise<string>;
 }
+
+/** Who listens while a step acts. */
+export interface Tell {
+  /** A command as a user would type it; it is run right after. */
+  readonly typed: (line: string) => void;
+  /** What it printed. */
+  readonly printed: (text: string) => void;
+}
+
+/** For tests, which look at the outcome only. */
+export const silently: Tell = { typed: () => {}, printed: () => {} };
 
 /** What was seen is not what the step promises. */
 export class Unexpected extends Error {

@@ -142,6 +142,7 @@ export async function programs(): Promise<Programs> {
     coredns: pathOf('coredns', 'coredns'),
     helm: pathOf('helm', 'helm'),
     kubectl: pathOf('kube', 'kubectl'),
+    loadgen: pathOf('loadgen', 'loadgen'),
     kube: (program) => pathOf('kube', program),
   };
 }
@@ -152,5 +153,6 @@ export interface Programs {
   readonly coredns: string;
   readonly helm: string;
   readonly kubectl: string;
+  readonly loadgen: string;
   kube(program: (typeof kubePrograms)[number]): string;
 }

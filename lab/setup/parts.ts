@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 /** A part is a Go module of ours that is built once and kept in the user's cache folder. */
 export interface Part {
-  readonly name: 'kube' | 'shim' | 'coredns' | 'helm';
+  readonly name: 'kube' | 'shim' | 'coredns' | 'helm' | 'loadgen';
   readonly title: string;
   /** Other parts whose packages it imports: they are part of its sources. */
   readonly uses: readonly Part['name'][];
@@ -69,6 +69,15 @@ export const parts: readonly Part[] = [
     links: {},
     linkerFlags: '-s -w',
     firstBuildCoreMinutes: 5,
+  },
+  {
+    name: 'loadgen',
+    title: 'load generator',
+    uses: [],
+    programs: { loadgen: '.' },
+    links: {},
+    linkerFlags: '-s -w',
+    firstBuildCoreMinutes: 0.2,
   },
 ];
 

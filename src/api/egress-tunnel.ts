@@ -54,7 +54,14 @@ const Problem = z.object({
 });
 
 const NodeReport = z.object({
-  appliedRevision: z.string().describe('The highest resourceVersion that the kernel of the node reflects.').optional(),
+  appliedRevision: z
+    .string()
+    .describe('The resourceVersion up to which the kernel of the node reflects all EgressPolicies.')
+    .optional(),
+  appliedClusterRevision: z
+    .string()
+    .describe('The resourceVersion up to which the kernel of the node reflects all EgressClusterPolicies.')
+    .optional(),
   eips: z.array(HeldEip).describe('The EIPs that the node holds.').optional(),
   problems: z.array(Problem).describe('What the agent could not do.').optional(),
 });
@@ -64,7 +71,7 @@ export const EgressTunnelStatus = z.object({
   phase: z
     .enum(tunnelPhases)
     .describe(
-      'Pending: no tunnel address yet. Init: addresses are set, the device is not. Ready: in use. Failed: the device could not be made. HeartbeatTimeout: the agent is silent. NodeNotReady: Kubernetes says so.',
+      'Pending: no tunnel address yet. Init: addresses are set, the device is not. Ready: in use. Failed: the device could not be made, or no tunnel address or mark is left for the node. HeartbeatTimeout: the agent is silent. NodeNotReady: Kubernetes says so.',
     )
     .optional(),
   tunnel: Tunnel.describe('Addresses of the tunnel device.').optional(),

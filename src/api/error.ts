@@ -6,7 +6,13 @@
 export const errorCodes = {
   CERTIFICATE_INVALID: 'A certificate or private key cannot be read, does not fit, or was asked for with a bad value.',
   CONFIG_INVALID: 'A configuration file, flag or manifest holds a value that is not allowed.',
+  CONNTRACK_FAILED: 'Connections of slots that are gone could not be forgotten.',
   KUBECONFIG_INVALID: 'A kubeconfig or the in-cluster credentials cannot be used.',
+  NETWORK_UNREADABLE: 'The devices, addresses, rules or routes of a node cannot be read.',
+  NFT_REFUSED:
+    'The program nft, or the kernel behind it, refused a change or a listing. What was in force stays in force.',
+  NFT_UNHEARD: 'The kernel does not tell changes of nftables, so that drift is found late.',
+  NFT_UNREADABLE: 'The program nft printed something that is not understood.',
   NODE_TOO_OLD: 'The program runs on a Node.js that is older than the one it was written for.',
   PORT_IN_USE: 'A server cannot listen: another process holds the port, or the address is not on this machine.',
 } as const;

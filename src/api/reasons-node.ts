@@ -35,6 +35,11 @@ export const nodeReasons = {
     'Another program or tunnel on the node uses the VXLAN port or identifier.',
     'Choose another vxlan.port or vxlan.id in the configuration.',
   ),
+  DeviceNameTaken: failing(
+    ['Ready', 'Programmed'],
+    'Another device on the node has the name of the tunnel device or of the EIP device.',
+    'Remove that device, or choose another vxlan.name in the configuration.',
+  ),
   TunnelTooNarrow: failing(
     ['Ready', 'Programmed'],
     'The path between the nodes is too narrow for tunnel packets.',
@@ -82,13 +87,23 @@ export const nodeReasons = {
     'The kernel refused a route, rule, neighbour or address.',
     'Look for other programs that manage routes on the node that the message names.',
   ),
+  GatewayUnreachable: failing(
+    ['Programmed'],
+    'The node has no way to the gateway node of the policy.',
+    'Look at the EgressTunnels of the two nodes that the message names.',
+  ),
+  RangesUnknown: failing(
+    ['Programmed'],
+    'It is not known yet what belongs to the cluster, so policies without destSubnet do nothing.',
+    'Look at the controller, which writes the status of EgressClusterInfo.',
+  ),
   EipDeviceFailed: failing(
     ['Programmed'],
     'The device that holds EIPs could not be made.',
     'Load the module dummy or bridge on the node.',
   ),
   EipInUse: failing(
-    ['Programmed'],
+    ['Programmed', 'Event'],
     'Another machine answers for the EIP, so it was not claimed.',
     'Take the address off the machine whose MAC address the message names, or remove it from the pool.',
   ),

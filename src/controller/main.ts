@@ -5,26 +5,27 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { EgressError } from '../api/error.ts';
+import { type FollowedConfig, openConfig } from '../runtime/config/source.ts';
 import { LeaderLease } from '../runtime/control/lease.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import { createKubeClient } from '../runtime/kube/http-client.ts';
 import { loadAccess } from '../runtime/kube/load-access.ts';
+import { problemLog } from '../runtime/kube/problem-log.ts';
 import { systemClock } from '../runtime/process/clock.ts';
-import { Lifecycle, type ProcessPort } from '../runtime/process/lifecycle.ts';
+import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycle.ts';
 import { createLog, type Log } from '../runtime/process/log.ts';
 import { createMetrics, type Metrics } from '../runtime/process/metrics.ts';
 import { type Check, HealthServer } from '../runtime/serve/health.ts';
 import { admissionPart, webhookPart } from './admission/part.ts';
 import { type Caches, createCaches } from './caches.ts';
 import { clusterInfoPart } from './cluster-info/part.ts';
-import { type FollowedConfig, openConfig } from './config-source.ts';
 import type { ControllerOptions } from './flags.ts';
+import { followMembers } from './membership/members.ts';
 import type { Part, PartDeps, Site } from './part.ts';
-import { gaugeText } from './plan/gauges.ts';
+import { observePlan } from './plan/gauges.ts';
 import { planPart } from './plan/part.ts';
-import { problemLog } from './problem-log.ts';
 import { slicesPart } from './slices/part.ts';
 
 /** The name of the Lease. */
@@ -77,10 +78,12 @@ const assemble = async (
   const reporter = { controller: 'sallyport.io/controller', instance: site.identity };
   const events = new EventRecorder({ client, clock, random, ...reporter });
   const deps: PartDeps = { client, caches, config, site, clock, random, log, metrics, events };
-  const plan = planPart(deps);
+  const members = followMembers(caches);
+  const plan = planPart(deps, members);
+  observePlan(metrics, () => plan.decision?.plan);
   const reach = { url: options.webhookUrl };
   const always = [admissionPart(deps, reach)];
-  const leading = [plan, slicesPart(deps), clusterInfoPart(deps), webhookPart(deps, reach)];
+  const leading = [plan, slicesPart(deps, members), clusterInfoPart(deps), webhookPart(deps, reach)];
   const store = kubeLeaseStore(client, { namespace, name: leaseName });
   const hooks = metrics.lease(leaseName);
   const lease = new LeaderLease({ store, identity: site.identity, clock, random, log, hooks });
@@ -88,10 +91,7 @@ const assemble = async (
     clock,
     log,
     stopping,
-    metrics: {
-      contentType: metrics.registry.contentType,
-      metrics: async () => `${await metrics.registry.metrics()}${gaugeText(plan.decision?.plan)}`,
-    },
+    metrics: metrics.registry,
     readiness: [
       { name: 'caches', missing: () => joined(caches.missing()) },
       ...always.map((part) => checkOf(part, () => true)),
@@ -155,11 +155,3 @@ const checkOf = (part: Part, isNeeded: () => boolean): Check => ({
 });
 
 const joined = (lacks: readonly string[]): string | undefined => (lacks.length === 0 ? undefined : lacks.join(', '));
-
-const onStop = (signal: AbortSignal, close: () => Promise<void>): Promise<void> => {
-  const closed = Promise.withResolvers<void>();
-  const stop = (): void => closed.resolve(close());
-  if (signal.aborted) stop();
-  else signal.addEventListener('abort', stop, { once: true });
-  return closed.promise;
-};

@@ -4,8 +4,13 @@ import fc from 'fast-check';
 import type { Condition } from '../api/condition.ts';
 import type { PolicyStatus } from '../api/policy.ts';
 import { mergePatch } from '../runtime/testing/merge.ts';
-import { clearing, shows } from './owned-status.ts';
-import { policyOwnership } from './plan/policy-changes.ts';
+import { clearing, type Ownership, shows } from './owned-status.ts';
+
+/** As if the count of pods were somebody else's. */
+const ownership: Ownership<PolicyStatus> = {
+  fieldsOf: ({ eip, node, slot }) => ({ eip, node, slot }),
+  conditionTypes: ['Accepted', 'Allocated', 'Shadowed'],
+};
 
 const condition = (type: string, reason = 'Valid'): Condition => ({
   type,
@@ -45,7 +50,7 @@ describe('shows', () => {
   ];
   for (const [name, status, expected] of cases) {
     it(`${expected ? 'takes' : 'does not take'} ${name}`, () =>
-      assert.equal(shows(status, wanted, policyOwnership), expected));
+      assert.equal(shows(status, wanted, ownership), expected));
   }
 });
 
@@ -70,10 +75,10 @@ describe('clearing', () => {
   it('leaves nothing of ours that is not wanted, and everything of others', () => {
     fc.assert(
       fc.property(status, status, (before, wish) => {
-        const patch = clearing(before, wish, policyOwnership);
+        const patch = clearing(before, wish, ownership);
         // A merge patch of a status is a status again; the type of mergePatch does not say so.
         const after = (patch === undefined ? before : mergePatch(before, patch)) as PolicyStatus;
-        assert.equal(clearing(after, wish, policyOwnership), undefined);
+        assert.equal(clearing(after, wish, ownership), undefined);
         assert.equal(after.matchedPods, before.matchedPods);
         const foreign = (each: PolicyStatus) => each.conditions?.some(({ type }) => type === 'Audited') ?? false;
         assert.equal(foreign(after), foreign(before));
@@ -85,8 +90,8 @@ describe('clearing', () => {
   it('has nothing to clear in what is wanted', () => {
     fc.assert(
       fc.property(status, (each) => {
-        assert.equal(clearing(each, each, policyOwnership), undefined);
-        assert.ok(shows(each, each, policyOwnership));
+        assert.equal(clearing(each, each, ownership), undefined);
+        assert.ok(shows(each, each, ownership));
       }),
     );
   });

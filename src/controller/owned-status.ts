@@ -56,8 +56,8 @@ const isSameCondition = (a: Condition | undefined, b: Condition | undefined): bo
   a?.message === b?.message &&
   a?.observedGeneration === b?.observedGeneration;
 
-// Every plan compares every object, so this makes no copies.
-const isSame = (a: unknown, b: unknown): boolean => {
+/** True when two values of a status say the same; empty texts and objects count as absent. It makes no copies. */
+export const isSame = (a: unknown, b: unknown): boolean => {
   if (a === b) return true;
   if (Array.isArray(a) && Array.isArray(b)) {
     return a.length === b.length && a.every((item, index) => isSame(item, b[index]));

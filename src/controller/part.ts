@@ -1,5 +1,5 @@
 /** Part is one duty of the controller that runs by itself: a control loop, or the admission server. */
-import type { Config } from '../api/config.ts';
+import type { ConfigSource } from '../runtime/config/source.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import type { Clock } from '../runtime/process/clock.ts';
@@ -15,13 +15,6 @@ export interface Part {
   run(signal: AbortSignal): Promise<void>;
   /** What is not done yet of what was found at the start, in a few words each; empty when the part is ready. */
   missing(): string[];
-}
-
-/** The configuration in force, which may change while the process runs. */
-export interface ConfigSource {
-  readonly current: Config;
-  /** Calls back with every new configuration; the returned function ends that. */
-  changed(listener: (config: Config) => void): () => void;
 }
 
 /** Where this process runs and listens. */

@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { explainPod, explainPolicy } from './explain.ts';
-import { type Ip, parseIp } from './ip/index.ts';
 import { plan } from './plan.ts';
-import { projectPod } from './project/index.ts';
+import { projectClusterInfo, projectPod } from './project/index.ts';
 import { gatewayObject, nodeObject, type PolicyShape, policyObject, step, worldOf } from './testing/objects.ts';
+import { ip } from './testing/packets.ts';
 import { viewOf } from './testing/world.ts';
 import { policyKey } from './view.ts';
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const shop = { podSelector: { matchLabels: { app: 'shop' } } };
 
 const cluster = (policies: Readonly<Record<string, PolicyShape>>, nodes = [nodeObject('a')]) => {
@@ -28,11 +23,24 @@ const cluster = (policies: Readonly<Record<string, PolicyShape>>, nodes = [nodeO
   step(world);
   return viewOf(world);
 };
-const pod = (over: { hostNetwork?: boolean; phase?: string; podIP?: string; app?: string } = {}) =>
+interface PodShape {
+  readonly hostNetwork?: boolean;
+  readonly phase?: string;
+  readonly podIPs?: readonly string[];
+  readonly app?: string;
+  readonly node?: string;
+}
+const pod = ({
+  hostNetwork = false,
+  phase = 'Running',
+  podIPs = ['10.244.1.7'],
+  app = 'shop',
+  node = 'a',
+}: PodShape = {}) =>
   projectPod({
-    metadata: { name: 'web-0', namespace: 'red', labels: { app: over.app ?? 'shop' } },
-    spec: { hostNetwork: over.hostNetwork ?? false },
-    status: { phase: over.phase ?? 'Running', podIP: over.podIP ?? '10.244.1.7' },
+    metadata: { name: 'web-0', namespace: 'red', labels: { app } },
+    spec: { hostNetwork, nodeName: node },
+    status: { phase, podIPs: podIPs.map((one) => ({ ip: one })) },
   });
 const sentences = (view: ReturnType<typeof cluster>, one: ReturnType<typeof pod>, to?: string): string[] =>
   explainPod(view, plan(view), one, to === undefined ? undefined : ip(to)).decisions.map(({ sentence }) => sentence);
@@ -48,7 +56,7 @@ describe('explainPod', () => {
       'Gateway g selects 1 nodes.',
       '1 of 1 nodes of gateway g are ready.',
       `Policy red/p leaves with 10.6.1.1 through node a (slot ${slot}).`,
-      `Traffic of red/p goes to node a with slot ${slot}.`,
+      `Packets to 198.51.100.7 leave node a with 10.6.1.1 (slot ${slot}).`,
     ]);
   });
 
@@ -76,12 +84,89 @@ describe('explainPod', () => {
   const others: readonly [string, ReturnType<typeof pod>, RegExp][] = [
     ['the host network', pod({ hostNetwork: true }), /uses the network of its node, so no policy is about it/],
     ['a finished pod', pod({ phase: 'Succeeded' }), /has finished/],
-    ['a pod without an address', pod({ podIP: '' }), /has no address yet/],
+    ['a pod without an address', pod({ podIPs: [] }), /has no address yet/],
     ['a pod under no policy', pod({ app: 'other' }), /is under no policy; its traffic is left alone/],
   ];
   for (const [name, one, says] of others) {
     it(`says so of ${name}`, () => assert.match(sentences(cluster({ 'red/p': {} }), one).join(' '), says));
   }
+});
+
+describe('the outcome that explainPod tells', () => {
+  const both = pod({ podIPs: ['10.244.1.7', 'fd44::7'] });
+  const outcome = (view: ReturnType<typeof cluster>, one: ReturnType<typeof pod>, to?: string) =>
+    explainPod(view, plan(view), one, to === undefined ? undefined : ip(to)).outcome;
+
+  it('is the EIP of the family of the destination, or what the policy says when it has none', () => {
+    const drop = cluster({ 'red/p': {} });
+    const slot = plan(drop).policies[0]?.binding?.slot;
+    assert.deepEqual(outcome(drop, both, '198.51.100.7'), { kind: 'gateway', node: 'a', slot, eip: '10.6.1.1' });
+    assert.deepEqual(outcome(drop, both, '2001:db8::7'), { kind: 'drop', because: 'noAddress' });
+    assert.match(
+      sentences(drop, both, '2001:db8::7').join(' '),
+      /Packets to 2001:db8::7 are dropped, because red\/p has no IPv6 address and onUnavailable is Drop\./,
+    );
+    const open = cluster({ 'red/p': { onUnavailable: 'NodeIP' } });
+    assert.deepEqual(outcome(open, both, '2001:db8::7'), { kind: 'nodeIp', because: 'noAddress' });
+  });
+
+  it('is not told where it depends on a destination that was not given', () => {
+    assert.equal(outcome(cluster({ 'red/p': {} }), both), undefined);
+    assert.deepEqual(outcome(cluster({}), both), { kind: 'leftAlone' });
+  });
+
+  const untouched: readonly [string, string, RegExp][] = [
+    ['link-local destinations of a policy without destSubnet', '169.254.169.254', /169\.254\.169\.254 is inside/],
+    ['what is never routed', '224.0.0.5', /224\.0\.0\.5 is never routed to another machine/],
+    ['the node of the pod itself', '192.0.2.7', /192\.0\.2\.7 is the node that Pod red\/web-0 runs on/],
+  ];
+  for (const [what, to, says] of untouched) {
+    it(`leaves ${what} alone`, () => {
+      const view = cluster({ 'red/p': {} }, [nodeObject('a'), nodeObject('w', ['192.0.2.7'], {})]);
+      const here = pod({ node: 'w' });
+      assert.deepEqual(outcome(view, here, to), { kind: 'leftAlone' });
+      assert.match(sentences(view, here, to).join(' '), says);
+    });
+  }
+
+  it('leaves traffic of a policy without destSubnet alone while nobody knows what is outside', () => {
+    const view = cluster({ 'red/p': {} });
+    const unknown = { ...view, ranges: projectClusterInfo(undefined) };
+    assert.deepEqual(outcome(unknown, both, '198.51.100.7'), { kind: 'leftAlone' });
+    assert.match(
+      sentences(unknown, both, '198.51.100.7').join(' '),
+      /outside the cluster, and it is not known yet what/,
+    );
+  });
+
+  it('gives link-local destinations to a policy that names them', () => {
+    const view = cluster({ 'red/p': { destSubnet: ['169.254.0.0/16'] } });
+    assert.equal(outcome(view, both, '169.254.169.254')?.kind, 'gateway');
+  });
+
+  it('is nothing for a family that the pod does not have', () => {
+    const view = cluster({ 'red/p': {} });
+    assert.deepEqual(outcome(view, pod(), '2001:db8::7'), { kind: 'leftAlone' });
+    assert.match(sentences(view, pod(), '2001:db8::7').join(' '), /has no IPv6 address, so it sends nothing/);
+  });
+
+  it('is left alone for a family that the configuration turns off', () => {
+    const view = cluster({ 'red/p': {} });
+    const off = { ...view, settings: { ...view.settings, hasIpv6: false } };
+    assert.deepEqual(outcome(off, both, '2001:db8::7'), { kind: 'leftAlone' });
+  });
+
+  it('is a drop where the tunnel does not lead', () => {
+    const view = cluster({ 'red/p': {} }, [nodeObject('a', ['192.0.2.1']), nodeObject('w', ['2001:db8:1::7'], {})]);
+    assert.deepEqual(outcome(view, pod({ node: 'w' }), '198.51.100.7'), { kind: 'drop', because: 'unreachable' });
+  });
+
+  it('says that packets still go to a node that is not ready', () => {
+    const view = cluster({ 'red/p': {} });
+    const silent = { ...view, tunnels: view.tunnels.map((tunnel) => ({ ...tunnel, heartbeat: 'stale' as const })) };
+    assert.equal(outcome(silent, both, '198.51.100.7')?.kind, 'gateway');
+    assert.match(sentences(silent, both, '198.51.100.7').join(' '), /still go to node a \(slot \d+\); while it is not/);
+  });
 });
 
 describe('explainPolicy', () => {

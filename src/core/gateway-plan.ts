@@ -3,7 +3,7 @@ import type { TunnelPhase } from '../api/egress-tunnel.ts';
 import { type Finding, finding, isGood, listed } from './finding.ts';
 import type { GatewayPools } from './gateway-pools.ts';
 import { compareText } from './hash.ts';
-import { count, type IntervalSet, setOfIps } from './ip/index.ts';
+import { count, type IntervalSet, positionOf } from './ip/index.ts';
 import type { GatewayNode, Load, Place } from './placement.ts';
 import type { Eip, GatewayView, PolicyKey } from './view.ts';
 
@@ -102,11 +102,11 @@ const eipsByNode = ({ eips, places }: GatewayParts): Map<string, EipPlan[]> => {
 // Comparing texts of addresses reads them each time; each is read once here, because a node may carry thousands.
 const sortedByAddress = (eips: readonly EipPlan[]): EipPlan[] =>
   eips
-    .map((eip) => ({
-      eip,
-      place: setOfIps([eip.ipv4 ?? eip.ipv6].filter((ip) => ip !== undefined)).intervals[0]?.first,
-    }))
-    .toSorted((a, b) => comparePlaces(a.place ?? -1n, b.place ?? -1n))
+    .map((eip) => {
+      const ip = eip.ipv4 ?? eip.ipv6;
+      return { eip, place: ip === undefined ? -1n : positionOf(ip) };
+    })
+    .toSorted((a, b) => comparePlaces(a.place, b.place))
     .map(({ eip }) => eip);
 
 const comparePlaces = (a: bigint, b: bigint): number => (a < b ? -1 : a > b ? 1 : 0);

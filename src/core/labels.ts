@@ -104,10 +104,12 @@ const implies = (given: Requirement, wanted: Requirement): boolean => {
 export const ANY = '*';
 
 /** The tokens of labels. */
-export const tokensOfLabels = (labels: Labels): string[] => [
-  ANY,
-  ...Object.entries(labels).flatMap(([key, value]) => [key, tokenOf(key, value)]),
-];
+export const tokensOfLabels = (labels: Labels): string[] => {
+  // A loop, because an agent that starts asks this for every pod of its node.
+  const tokens = [ANY];
+  for (const key in labels) tokens.push(key, tokenOf(key, labels[key] ?? ''));
+  return tokens;
+};
 
 const tokenOf = (key: string, value: string): string => `${key}=${value}`;
 

@@ -35,8 +35,8 @@ export const assignMarks = (claims: readonly MarkClaim[], reserved: readonly str
 
 const markOf = (value: number): string => `0x${((PREFIX << 24) | (value << 8)).toString(16)}`;
 
-/** The 16 bits that tell two marks apart; undefined for a text that is not one of our marks. */
-const distinctBits = (mark: string | undefined): number | undefined => {
+/** The 16 bits that tell two marks apart, never zero; undefined for a text that is not one of our marks. */
+export const distinctBits = (mark: string | undefined): number | undefined => {
   if (mark === undefined || !/^0x26[0-9a-f]{6}$/.test(mark)) return undefined;
   return (Number.parseInt(mark.slice(2), 16) >>> 8) & VALUES || undefined;
 };

@@ -9,7 +9,6 @@
 import { hashText } from './hash.ts';
 import { familyOf, type Ip, type IpFamily } from './ip/index.ts';
 import { type Carrier, type Selection, selectNode } from './selection.ts';
-import { successorsOf } from './succession.ts';
 import type { PolicyKey } from './view.ts';
 
 /** Something that one node carries: an EIP, or a policy that leaves with the address of the node. */
@@ -40,7 +39,6 @@ export interface Place {
   readonly node: string | undefined;
   /** False when the node is not Ready, or there is none. */
   readonly isServing: boolean;
-  readonly successors: readonly string[];
 }
 
 interface Counted extends Carrier {
@@ -83,10 +81,7 @@ export const placeAll = (
     loads.map((load) => {
       const owner = ownerOf.get(load);
       const node = owner ?? load.recordedNodes.find((name) => matching.has(name));
-      return [
-        load,
-        { node, isServing: owner !== undefined, successors: successorsOf(hashText(load.name), node, carriers) },
-      ];
+      return [load, { node, isServing: owner !== undefined }];
     }),
   );
 };

@@ -62,7 +62,8 @@ const unique = (values: readonly unknown[], what: string): void =>
 
 /** The invariants; `world` is as it was when the plan was made. */
 const check = (world: World, planned: Plan): void => {
-  for (const names of [planned.policies.map(({ key }) => key), planned.gateways.map(({ name }) => name)]) {
+  const age = (key: string): string => `${world.policies.get(key)?.metadata.creationTimestamp} ${key}`;
+  for (const names of [planned.policies.map(({ key }) => age(key)), planned.gateways.map(({ name }) => name)]) {
     assert.deepEqual(names, names.toSorted(), 'sorted');
   }
   const bound = boundOf(planned);
@@ -155,7 +156,12 @@ const live = (history: readonly Event[]): World => {
     happen(world, event, at);
     const planned = plan(viewOf(world));
     check(world, planned);
-    if (before !== undefined) checkStable(world, event, before, planned);
+    if (before !== undefined) {
+      checkStable(world, event, before, planned);
+      const lastPlans = new Map(before.policies.map((last) => [last.key, last]));
+      const reusing = plan(viewOf(world), (key) => lastPlans.get(key));
+      assert.deepEqual(reusing, planned, 'using the last plans again changes nothing');
+    }
     record(world, planned);
     // What the plan says to delete is gone once it is carried out; everything else comes out the same.
     assert.deepEqual(plan(viewOf(world)), { ...planned, orphanTunnels: [] }, 'the record gives the same plan');

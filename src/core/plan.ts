@@ -10,19 +10,20 @@ import { type Finding, finding } from './finding.ts';
 import { chooseGateway, type GatewayLookup, lookupOf } from './gateway-choice.ts';
 import { type GatewayPlan, planGateway } from './gateway-plan.ts';
 import { poolsOf } from './gateway-pools.ts';
-import { type Demand, type LabelledNode, type Served, serveAll } from './gateway-service.ts';
+import { type Demand, type Granted, type LabelledNode, type Served, serveAll } from './gateway-service.ts';
 import { compareText, hashText } from './hash.ts';
-import { familiesOf } from './placement.ts';
+import { familiesOf, type Place } from './placement.ts';
 import { indexPolicies } from './policy-index.ts';
-import { acceptedPolicy, type PolicyPlan, refusedPolicy } from './policy-plan.ts';
+import { acceptedPolicy, isStillServed, type PolicyPlan, refusedPolicy } from './policy-plan.ts';
 import { compareAge, compareGatewayAge } from './precedence.ts';
 import { type Shadow, shadowsOf } from './shadow.ts';
-import { assignSlots } from './slots.ts';
+import { assignSlots, type SlotClaim } from './slots.ts';
 import { planTunnels, type TunnelPlan, type TunnelsPlan } from './tunnels.ts';
 import type { ClusterView, GatewayView, PolicyKey, PolicyView } from './view.ts';
 
-/** Everything that was decided, sorted by name or key. Policies that are being deleted have no plan: they are gone. */
+/** Everything that was decided; gateways and tunnels by name. */
 export interface Plan {
+  /** The oldest first. Policies that are being deleted have no plan: they are gone. */
   readonly policies: readonly PolicyPlan[];
   readonly gateways: readonly GatewayPlan[];
   readonly tunnels: readonly TunnelPlan[];
@@ -30,8 +31,14 @@ export interface Plan {
   readonly orphanTunnels: readonly string[];
 }
 
-/** Decides everything anew from the view. Pure: the same view, in any order of its lists, gives the same plan. */
-export const plan = (unordered: ClusterView): Plan => {
+/**
+ * Decides everything anew from the view. Pure: the same view, in any order of its lists, gives the same plan. `lastPlanOf`
+ * gives the plan that a policy had last; where it would come out the same, that very value is in the new plan.
+ */
+export const plan = (
+  unordered: ClusterView,
+  lastPlanOf: (key: PolicyKey) => PolicyPlan | undefined = () => undefined,
+): Plan => {
   // Sorted once: the sorts further down find the order they want, which costs them one pass.
   const view = { ...unordered, policies: unordered.policies.toSorted(compareAge) };
   const tunnels = planTunnels(view);
@@ -52,7 +59,7 @@ export const plan = (unordered: ClusterView): Plan => {
     }),
   );
   return {
-    policies: planPolicies(view, served, refusals),
+    policies: planPolicies(view, served, refusals, lastPlanOf),
     gateways: gateways.toSorted((a, b) => compareText(a.name, b.name)),
     tunnels: tunnels.tunnels,
     orphanTunnels: tunnels.orphans,
@@ -98,33 +105,46 @@ const nodesOf = ({ nodes, tunnels }: ClusterView, plans: TunnelsPlan): readonly 
     .toSorted((a, b) => compareText(a.name, b.name));
 };
 
-/** `view.policies` are sorted by age. */
-const planPolicies = (view: ClusterView, served: readonly Served[], refusals: Refusals): PolicyPlan[] => {
+/** The plans of the policies that are not being deleted, in the order of `view.policies`, which are sorted by age. */
+const planPolicies = (
+  view: ClusterView,
+  served: readonly Served[],
+  refusals: Refusals,
+  lastPlanOf: (key: PolicyKey) => PolicyPlan | undefined,
+): PolicyPlan[] => {
   const shadowsByPolicy = shadowsOf(indexPolicies(view.policies), view.ranges, view.namespaces);
-  const shadows = (key: PolicyKey): readonly Shadow[] => shadowsByPolicy.get(key) ?? [];
-  const grants = new Map(
-    served.flatMap((one) => one.granted.map((granted) => [granted.applicant.policy, { granted, by: one }] as const)),
-  );
-  const slots = assignSlots(
-    view.policies.flatMap((policy) => {
-      const grant = grants.get(policy);
-      return grant === undefined ? [] : [{ policy, eip: grant.granted.eip }];
-    }),
-  );
-  const plans: PolicyPlan[] = [];
-  for (const [policy, because] of refusals) {
-    plans.push(refusedPolicy(policy, undefined, because, shadows(policy.key)));
+  const grants = new Map<PolicyView, { readonly granted: Granted; readonly by: Served }>();
+  const refused = new Map<PolicyView, { readonly because: Finding; readonly gateway: string | undefined }>();
+  for (const [policy, because] of refusals) refused.set(policy, { because, gateway: undefined });
+  for (const by of served) {
+    for (const granted of by.granted) grants.set(granted.applicant.policy, { granted, by });
+    for (const [policy, because] of by.refused) refused.set(policy, { because, gateway: by.gateway.name });
   }
-  for (const { gateway, refused } of served) {
-    for (const [policy, because] of refused) {
-      plans.push(refusedPolicy(policy, gateway.name, because, shadows(policy.key)));
+  const claims: SlotClaim[] = [];
+  for (const policy of view.policies) {
+    const grant = grants.get(policy);
+    if (grant !== undefined) claims.push({ policy, eip: grant.granted.eip });
+  }
+  const slots = assignSlots(claims);
+  const plans: PolicyPlan[] = [];
+  for (const policy of view.policies) {
+    const shadows = shadowsByPolicy.get(policy.key) ?? noShadows;
+    const grant = grants.get(policy);
+    const refusal = refused.get(policy);
+    if (grant !== undefined) {
+      const { granted, by } = grant;
+      const place = by.places.get(granted.load) ?? nowhere;
+      const slot = slots.get(policy.key);
+      const given = { gateway: by.gateway.name, eip: granted.eip, place, slot, nodes: by.nodes };
+      const last = lastPlanOf(policy.key);
+      const isStill = last !== undefined && isStillServed(last, policy, given, shadows);
+      plans.push(isStill ? last : acceptedPolicy(policy, given, shadows));
+    } else if (refusal !== undefined) {
+      plans.push(refusedPolicy(policy, refusal.gateway, refusal.because, shadows));
     }
   }
-  for (const [policy, { granted, by }] of grants) {
-    const place = by.places.get(granted.load) ?? { node: undefined, isServing: false, successors: [] };
-    const slot = slots.get(policy.key);
-    const grant = { gateway: by.gateway.name, eip: granted.eip, place, slot, nodes: by.nodes };
-    plans.push(acceptedPolicy(policy, grant, shadows(policy.key)));
-  }
-  return plans.toSorted((a, b) => compareText(a.key, b.key));
+  return plans;
 };
+
+const noShadows: readonly Shadow[] = [];
+const nowhere: Place = { node: undefined, isServing: false };

@@ -14,8 +14,6 @@ export interface Binding {
   readonly slot: number | undefined;
   /** True when traffic can leave this way now. */
   readonly isServing: boolean;
-  /** Nodes that take over when the node is lost, the next one first. */
-  readonly successors: readonly string[];
 }
 
 /** What was decided about a policy. */
@@ -35,6 +33,25 @@ export interface PolicyPlan {
   readonly shadowed: Finding | undefined;
   readonly shadows: readonly Shadow[];
 }
+
+/** True when two plans of a policy say the same, so that nothing has to be done that was not done for the other. */
+export const isSamePolicyPlan = (a: PolicyPlan, b: PolicyPlan): boolean => a === b || saysTheSame(a, b);
+
+const saysTheSame = (a: PolicyPlan, b: PolicyPlan): boolean =>
+  a.key === b.key &&
+  a.gateway === b.gateway &&
+  a.traffic === b.traffic &&
+  a.binding?.node === b.binding?.node &&
+  a.binding?.slot === b.binding?.slot &&
+  a.binding?.isServing === b.binding?.isServing &&
+  a.binding?.eip?.ipv4 === b.binding?.eip?.ipv4 &&
+  a.binding?.eip?.ipv6 === b.binding?.eip?.ipv6 &&
+  isSameFinding(a.accepted, b.accepted) &&
+  isSameFinding(a.allocated, b.allocated) &&
+  isSameFinding(a.shadowed, b.shadowed);
+
+const isSameFinding = (a: Finding | undefined, b: Finding | undefined): boolean =>
+  a?.reason === b?.reason && a?.sentence === b?.sentence;
 
 /** The plan of a policy that gets nothing. */
 export const refusedPolicy = (
@@ -70,7 +87,7 @@ export const acceptedPolicy = (policy: PolicyView, grant: Grant, shadows: readon
   return {
     key: policy.key,
     gateway,
-    binding: { eip, node: place.node, slot, isServing, successors: place.successors },
+    binding: { eip, node: place.node, slot, isServing },
     traffic: isServing ? 'gateway' : withoutGateway(policy),
     accepted: policy.problems[0] ?? finding('Valid', `Policy ${policy.key} uses gateway ${gateway}.`),
     allocated: allocatedFinding(policy.key, grant),
@@ -78,6 +95,28 @@ export const acceptedPolicy = (policy: PolicyView, grant: Grant, shadows: readon
     shadows,
   };
 };
+
+/**
+ * True when acceptedPolicy would say again what the plan says, so that the plan can stay: most policies are served as
+ * before, and making their sentences anew would cost a third of a plan.
+ */
+export const isStillServed = (
+  { gateway, binding, accepted, shadows }: PolicyPlan,
+  { problems: [problem] }: PolicyView,
+  grant: Grant,
+  shadowsNow: readonly Shadow[],
+): boolean =>
+  binding?.isServing === true &&
+  grant.place.isServing &&
+  gateway === grant.gateway &&
+  binding.node === grant.place.node &&
+  binding.slot === grant.slot &&
+  (binding.eip === undefined) === (grant.eip === undefined) &&
+  binding.eip?.ipv4 === grant.eip?.ipv4 &&
+  binding.eip?.ipv6 === grant.eip?.ipv6 &&
+  (problem === undefined ? accepted.reason === 'Valid' : accepted === problem) &&
+  shadows.length === shadowsNow.length &&
+  shadows.every(({ by, extent }, index) => by === shadowsNow[index]?.by && extent === shadowsNow[index]?.extent);
 
 const withoutGateway = ({ spec }: PolicyView): PolicyPlan['traffic'] => {
   if (spec === undefined) return undefined;

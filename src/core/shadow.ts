@@ -5,17 +5,9 @@
  */
 
 import { type Finding, finding, listed } from './finding.ts';
-import {
-  containsAll,
-  difference,
-  emptySet,
-  type IntervalSet,
-  overlaps,
-  parseCidr,
-  parseSet,
-  union,
-} from './ip/index.ts';
+import { containsAll, difference, emptySet, overlaps } from './ip/index.ts';
 import { ANY, covers, type Labels, matches } from './labels.ts';
+import { outsideOf } from './outside.ts';
 import { type PolicyIndex, type RankedPolicy, SUBNET_TOKEN } from './policy-index.ts';
 import type { ClusterRanges, ClusterView, PolicyKey } from './view.ts';
 
@@ -70,29 +62,24 @@ export const shadowedFinding = (key: PolicyKey, shadows: readonly Shadow[]): Fin
   return finding('ShadowedByPolicy', `Of the traffic of policy ${key}, some belongs to ${names}.`);
 };
 
-/** Every address that is not part of the cluster: what a policy without destinations is about. */
-export const outsideOf = ({ services, nodes, pods, custom }: ClusterRanges): IntervalSet =>
-  difference(ALL, [services, nodes, pods, custom].reduce(union));
-
-const everyAddress = parseSet(['0.0.0.0/0', '::/0'], parseCidr);
-const ALL = everyAddress.ok ? everyAddress.value : emptySet;
-
-const candidates = (index: PolicyIndex, { policy, spec, rank }: RankedPolicy): RankedPolicy[] => {
+const candidates = (index: PolicyIndex, { policy, spec, rank }: RankedPolicy): readonly RankedPolicy[] => {
   const tokens = spec.appliedTo.kind === 'subnet' ? [ANY, SUBNET_TOKEN] : spec.appliedTo.pods.tokens;
   // A policy of one namespace is never about all pods of a cluster policy.
   const scopes = policy.namespace === undefined ? [undefined] : [policy.namespace, undefined];
-  const found = new Map<number, RankedPolicy>();
+  const files: (readonly RankedPolicy[])[] = [];
   for (const scope of scopes) {
     for (const token of tokens) {
-      let compared = 0;
-      for (const entry of index.filed(scope, token)) {
-        if (entry.rank >= rank || compared === COMPARED) break;
-        found.set(entry.rank, entry);
-        compared += 1;
-      }
+      const file = index.filed(scope, token);
+      if ((file[0]?.rank ?? rank) < rank) files.push(file);
     }
   }
-  return [...found.values()].toSorted((a, b) => a.rank - b.rank);
+  const comingFirst = files.map((file) => {
+    const end = file.findIndex((entry) => entry.rank >= rank);
+    return file.slice(0, Math.min(end < 0 ? file.length : end, COMPARED));
+  });
+  // One file is in order of precedence and names nobody twice.
+  if (comingFirst.length <= 1) return comingFirst[0] ?? [];
+  return [...new Set(comingFirst.flat())].toSorted((a, b) => a.rank - b.rank);
 };
 
 /** Which pods of the loser the winner is about: 'some' only where addresses tell it. */

@@ -3,24 +3,28 @@
  * controller, so it depends only on names: a rendezvous hash over the Ready nodes of the gateway. The EIPs of a lost
  * node so fall to all others, and a node that comes or goes changes the place of nobody else.
  */
-import { byRendezvous, type Contender } from './hash.ts';
+import { type Contender, hashPair } from './hash.ts';
 
 /** How many successors are named. If they are all lost with the owner, the controller chooses anew. */
 export const SUCCESSORS = 3;
 
-/** The names of the nodes that follow `owner`, the next one first. */
+/** The names of the nodes that follow `owner`, the next one first: the order of byRendezvous. */
 export const successorsOf = (
   subjectHash: number,
   owner: string | undefined,
   ready: readonly Contender[],
 ): readonly string[] => {
-  const order = byRendezvous(subjectHash);
-  const first: Contender[] = [];
-  for (const contender of ready) {
-    if (contender.name === owner) continue;
-    const place = first.findIndex((other) => order(contender, other) < 0);
-    if (place >= 0) first.splice(place, 0, contender);
-    else if (first.length < SUCCESSORS) first.push(contender);
+  // Every EIP asks every node: scores are made once, and most nodes are passed over at the first look.
+  const first: { readonly name: string; readonly score: number }[] = [];
+  for (const { name, hash } of ready) {
+    if (name === owner) continue;
+    const score = hashPair(subjectHash, hash);
+    const last = first[SUCCESSORS - 1];
+    if (last !== undefined && score < last.score) continue;
+    const isBefore = (other: { readonly name: string; readonly score: number }): boolean =>
+      score > other.score || (score === other.score && name < other.name);
+    const place = first.findIndex(isBefore);
+    first.splice(place < 0 ? first.length : place, 0, { name, score });
     if (first.length > SUCCESSORS) first.pop();
   }
   return first.map(({ name }) => name);

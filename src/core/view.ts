@@ -8,7 +8,16 @@
 import type { NodePolicy } from '../api/egress-gateway.ts';
 import type { TunnelPhase } from '../api/egress-tunnel.ts';
 import type { Finding } from './finding.ts';
-import { type Cidr, emptySet, type IntervalSet, type Ip, type Ipv4, type Ipv6, setOfIps } from './ip/index.ts';
+import {
+  type Cidr,
+  emptySet,
+  type IntervalSet,
+  type Ip,
+  type IpFamily,
+  type Ipv4,
+  type Ipv6,
+  setOfIps,
+} from './ip/index.ts';
 import type { Labels, Selector } from './labels.ts';
 
 declare const brand: unique symbol;
@@ -21,11 +30,17 @@ export const policyKey = (namespace: string | undefined, name: string): PolicyKe
   // Names hold no slash, so no two policies share a key: this is the only place that makes one.
   (namespace === undefined ? name : `${namespace}/${name}`) as PolicyKey;
 
-/** An egress IP: one address, or a pair of both families that stays together. */
-export interface Eip {
+/** At most one address of each family. */
+export interface AddressPair {
   readonly ipv4: Ipv4 | undefined;
   readonly ipv6: Ipv6 | undefined;
 }
+
+/** The address of a family, if the pair has one. */
+export const ofPair = ({ ipv4, ipv6 }: AddressPair, family: IpFamily): Ip | undefined => (family === 4 ? ipv4 : ipv6);
+
+/** An egress IP: one address, or a pair of both families that stays together. */
+export interface Eip extends AddressPair {}
 
 /** The addresses of an EIP as one set per family. */
 export const addressSetsOf = ({ ipv4, ipv6 }: Eip): { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet } => ({
@@ -56,6 +71,8 @@ export interface Settings {
 
 /** Addresses that belong to the cluster, by what they are; from EgressClusterInfo. */
 export interface ClusterRanges {
+  /** False until somebody has detected them: then nothing may be called outside the cluster. */
+  readonly isKnown: boolean;
   readonly services: IntervalSet;
   readonly nodes: IntervalSet;
   readonly pods: IntervalSet;
@@ -81,6 +98,8 @@ export interface TunnelView {
   readonly createdAtMs: number;
   readonly isDeleting: boolean;
   readonly recorded: RecordedTunnel;
+  /** Addresses of the interface that carries the tunnel, as the agent reports them. */
+  readonly parent: AddressPair;
   /** Whether the agent was heard of in time: a fact for plan(), which knows no clock. */
   readonly heartbeat: 'fresh' | 'stale' | 'never';
   readonly device: DeviceView;
@@ -88,10 +107,8 @@ export interface TunnelView {
   readonly held: readonly { readonly ip: Ip; readonly epoch: number }[];
 }
 
-export interface RecordedTunnel {
+export interface RecordedTunnel extends AddressPair {
   readonly mark: string | undefined;
-  readonly ipv4: Ipv4 | undefined;
-  readonly ipv6: Ipv6 | undefined;
   readonly mac: string | undefined;
   readonly phase: TunnelPhase | undefined;
 }

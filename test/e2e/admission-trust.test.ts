@@ -19,14 +19,8 @@ import { type Authority, createAuthority, issue } from '../../src/runtime/certs/
 import { type Secret, secretResource } from '../../src/runtime/certs/secret.ts';
 import { isInvalid } from '../../src/runtime/kube/api-error.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
-import {
-  type AdmissionWorld,
-  freePort,
-  type Running,
-  secretRef,
-  startAdmissionWorld,
-  untilAsked,
-} from './admission-world.ts';
+import { freePort } from '../../src/runtime/testing/free-port.ts';
+import { type AdmissionWorld, type Running, secretRef, startAdmissionWorld, untilAsked } from './admission-world.ts';
 
 const dayMs = 24 * 60 * 60 * 1000;
 const limitMs = 30_000;

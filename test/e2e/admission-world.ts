@@ -4,13 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { startBareControlPlane } from '../../lab/bare-control-plane.ts';
-import type { Config } from '../../src/api/config.ts';
 import { admissionPart, webhookPart } from '../../src/controller/admission/part.ts';
 import { configOf, type Manifest, policy, usualCluster } from '../../src/controller/admission/testing/cluster.ts';
 import { type Caches, createCaches } from '../../src/controller/caches.ts';
+import { TestConfig } from '../../src/controller/testing.ts';
 import { type Secret, secretResource } from '../../src/runtime/certs/secret.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
 import { createKubeClient } from '../../src/runtime/kube/http-client.ts';
@@ -19,6 +18,7 @@ import { type Clock, systemClock } from '../../src/runtime/process/clock.ts';
 import { createLog } from '../../src/runtime/process/log.ts';
 import { createMetrics } from '../../src/runtime/process/metrics.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
+import { freePort } from '../../src/runtime/testing/free-port.ts';
 
 /** Where the Secret with the certificates is. */
 export const secretRef = { namespace: 'default', name: 'sallyport-webhook' };
@@ -74,14 +74,7 @@ export async function startAdmissionWorld(secret?: Secret): Promise<AdmissionWor
   const caches = createCaches({ client, clock: systemClock, random, onProblem: () => {} });
   const port = await freePort();
   const ending = new AbortController();
-  const configuration = {
-    current: configOf('both'),
-    listeners: new Set<(config: Config) => void>(),
-    changed(listener: (config: Config) => void) {
-      this.listeners.add(listener);
-      return () => void this.listeners.delete(listener);
-    },
-  };
+  const config = new TestConfig(configOf('both'));
   const kubectl: AdmissionWorld['kubectl'] = (args, ...objects) =>
     run(plane.kubectl, ['--kubeconfig', plane.kubeconfig, ...args], objects);
   const succeed: AdmissionWorld['succeed'] = async (args, ...objects) => {
@@ -101,15 +94,12 @@ export async function startAdmissionWorld(secret?: Secret): Promise<AdmissionWor
     port,
     kubectl,
     succeed,
-    setFamilies(families) {
-      configuration.current = configOf(families);
-      for (const listener of configuration.listeners) listener(configuration.current);
-    },
+    setFamilies: (families) => config.set(configOf(families)),
     startReplica(isLeader, listenPort = port) {
       const log = createLog({ process: 'e2e', level: 'silent' });
       const webhook = { host: '127.0.0.1', port: listenPort };
       const site = { identity: 'e2e', namespace: secretRef.namespace, webhook };
-      const deps = { client, caches, config: configuration, site, clock, random, log, metrics: createMetrics() };
+      const deps = { client, caches, config, site, clock, random, log, metrics: createMetrics() };
       const options = { url: `https://127.0.0.1:${port}` };
       const stopping = new AbortController();
       const parts = [admissionPart(deps, options), ...(isLeader ? [webhookPart(deps, options)] : [])];
@@ -163,19 +153,6 @@ export const statusPatch = ({ kind, metadata }: Manifest, status: unknown): stri
   '-p',
   JSON.stringify({ status }),
 ];
-
-/** A port that nobody uses at the moment. */
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const free = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(free));
-    });
-  });
-}
 
 function run(program: string, args: readonly string[], objects: readonly object[]): Promise<Outcome> {
   return new Promise((resolve, reject) => {

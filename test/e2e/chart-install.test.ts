@@ -1,6 +1,7 @@
 /**
- * The chart at work in a lab, as its user sees it: `bin/lab install`, the running controller with exactly the rights of
- * the chart, upgrades under use, values that cannot work, and the removal that the how-to page tells.
+ * The control plane of the chart at work in a lab, as its user sees it: `bin/lab install`, the running controller with
+ * exactly the rights of the chart, upgrades under use, values that cannot work, and the removal that the how-to page
+ * tells. Agents are in chart-removal.test.ts.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -15,6 +16,8 @@ import { helmEnv, install, release } from '../../lab/install.ts';
 import { type Lab, startLab } from '../../lab/lab.ts';
 
 const root = join(import.meta.dirname, '..', '..');
+/** Agents may not be where pod security is the strictest. */
+const withoutAgents = 'agent.enabled=false';
 
 describe('the chart in a lab', () => {
   let lab: Lab;
@@ -26,7 +29,9 @@ describe('the chart in a lab', () => {
   const target = ['--namespace', release.namespace];
   const get = (what: string, path: string) => lab.kubectl(['get', what, ...target, '-o', `jsonpath=${path}`]);
   const labInstall = (...args: readonly string[]) =>
-    run([join(root, 'bin', 'lab'), 'install', '--name', lab.name, ...args], { timeoutMs: 180_000 });
+    run([join(root, 'bin', 'lab'), 'install', '--name', lab.name, '--set', withoutAgents, ...args], {
+      timeoutMs: 180_000,
+    });
   const podNames = async () => (await get('pods', '{.items[*].metadata.name}')).split(' ').filter(Boolean).toSorted();
   const holder = () => get('leases', '{.items[?(@.metadata.name=="sallyport-controller")].spec.holderIdentity}');
   const caBundles = () => get('validatingwebhookconfiguration/sallyport', '{.webhooks[*].clientConfig.caBundle}');
@@ -174,7 +179,7 @@ describe('the chart in a lab', () => {
 
   test('a configuration that cannot work does not stop the running replicas, and the reason is told', async () => {
     const before = await podNames();
-    const set = ['config.feature.enableIPv4=false', 'config.feature.enableIPv6=false'];
+    const set = [withoutAgents, 'config.feature.enableIPv4=false', 'config.feature.enableIPv6=false'];
     const { programs } = lab;
     const request = { instance: instanceOf(lab.name), programs, set, progress: silent, rolloutLimitMs: 15_000 };
     await assert.rejects(install(request), (error) => {
@@ -212,7 +217,7 @@ describe('the chart in a lab', () => {
 
   test('the page tells how to remove everything, and nothing is left then', async () => {
     const page = readFileSync(join(root, 'docs', 'how-to', 'install.md'), 'utf8');
-    const [, commands] = /To remove those too, for good:\n\n```sh\n(.*?)```/s.exec(page) ?? [];
+    const [, commands] = /To remove the objects too, for good:\n\n```sh\n(.*?)```/s.exec(page) ?? [];
     assert.ok(commands !== undefined, 'the page has the commands');
     const path = [dirname(lab.programs.helm), dirname(lab.programs.kubectl), process.env.PATH].join(delimiter);
     const env = { PATH: path, ...helmEnv(instanceOf(lab.name)) };

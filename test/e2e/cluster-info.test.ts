@@ -10,7 +10,7 @@ import { definitionResource, poolDefinitionName, poolResource } from '../../src/
 import { clusterInfoPart } from '../../src/controller/cluster-info/part.ts';
 import { serviceCidrResource } from '../../src/controller/cluster-info/service-ranges.ts';
 import type { Part } from '../../src/controller/part.ts';
-import { type RunningPart, startPart } from '../../src/controller/slices/testing.ts';
+import { type RunningPart, startPart } from '../../src/controller/testing.ts';
 import { loadAccess } from '../../src/runtime/kube/load-access.ts';
 import type { KubeObject, Resource } from '../../src/runtime/kube/resource.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';

@@ -26,6 +26,16 @@ const eventuallyUsage = (gateway: string, ipv4Total: number, ipv4Free: number) =
     return usage?.ipv4Total === ipv4Total && usage.ipv4Free === ipv4Free;
   });
 
+/** Waits until the controller has looked at a policy, and returns why it is accepted or not. */
+const reasonAccepted = async (key: string): Promise<string> => {
+  let reason: string | undefined;
+  await eventually(`${key} is looked at`, async () => {
+    reason = conditionOf(await world.policyStatus(key), 'Accepted')?.reason;
+    return reason !== undefined;
+  });
+  return reason ?? '';
+};
+
 test('G00006, G00007, G00008: single addresses, a range and a CIDR make a pool', async () => {
   await world.gateway('forms', { ipv4: ['10.6.0.1', '10.6.0.2', '10.6.0.10-10.6.0.19', '10.6.0.64/28'] });
   // A CIDR lends all but its first and its last address.
@@ -74,11 +84,30 @@ test('G00012: pools of both families give pairs, and grow together', async () =>
   assert.equal(new Set(pairs.map((pair) => pair?.ipv6)).size, 3);
 });
 
+test('a gateway with IPv6 only gives its policies an IPv6 EIP and no IPv4 one', async () => {
+  await world.gatewayNodes('six', 1, { pool: 'six' });
+  await world.gateway('six', { ipv6: ['fd06:6::1-fd06:6::9'], labels: { pool: 'six' } });
+  await world.policy('default/six', { gateway: 'six', allocator: 'rr' });
+  const status = (await world.allocated(['default/six'])).get('default/six');
+  assert.match(status?.eip?.ipv6 ?? '', /^fd06:6::[1-9]$/);
+  assert.equal(status?.eip?.ipv4, undefined);
+});
+
 test('G00013: an address that is added to a pool is free at once', async () => {
   await world.gateway('grows', { ipv4: ['10.6.3.1'] });
   await eventuallyUsage('grows', 1, 1);
   await world.gateway('grows', { ipv4: ['10.6.3.1', '10.6.3.2'] });
   await eventuallyUsage('grows', 2, 2);
+});
+
+test('G00009, G00011: an edit that adds no address, or more of one family than of the other, is refused', async () => {
+  const ipv4 = ['10.6.8.1'];
+  const ipv6 = ['fd06:8::1'];
+  await world.gateway('edited', { ipv4, ipv6 });
+  await eventuallyUsage('edited', 1, 1);
+  await assert.rejects(world.gateway('edited', { ipv4: [...ipv4, '10.6.8.256'], ipv6 }), /10\.6\.8\.256/);
+  await assert.rejects(world.gateway('edited', { ipv4: [...ipv4, '10.6.8.2'], ipv6 }), /ipv4.*ipv6|ipv6.*ipv4/);
+  assert.deepEqual((await world.get('EgressGateway', 'edited'))?.spec?.ippools?.ipv4, ipv4);
 });
 
 test('G00014: nodeList and policies follow an edited nodeSelector, to other nodes, to none, and back', async () => {
@@ -180,10 +209,12 @@ for (const key of ['default/keeps', 'keeps']) {
     await world.policy(key, { gateway });
     const before = (await world.allocated([key])).get(key);
     await world.client.delete(resourceOf('EgressGateway'), { name: gateway });
-    await world.policy(`${key}-late`, { gateway });
+    // One that comes so soon that the controller has not heard of the deletion is served, and holds the gateway too.
     await eventually('a new policy is told that the gateway goes', async () => {
-      const status = await world.policyStatus(`${key}-late`);
-      return conditionOf(status, 'Accepted')?.reason === 'GatewayDeleting';
+      await world.policy(`${key}-late`, { gateway });
+      const reason = await reasonAccepted(`${key}-late`);
+      await world.deletePolicy(`${key}-late`);
+      return reason === 'GatewayDeleting';
     });
     const during = await world.policyStatus(key);
     assert.deepEqual(bindingOf(during), bindingOf(before));

@@ -5,7 +5,8 @@ import { after, before, test } from 'node:test';
 import { resourceOf } from '../../src/api/kinds.ts';
 import type { KubeObject } from '../../src/runtime/kube/resource.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
-import { bindingOf, leases, type RunningController, World } from './controller-world.ts';
+import type { RunningController } from './controller-process.ts';
+import { bindingOf, leases, World } from './controller-world.ts';
 
 const keys = ['default/a', 'default/b', 'default/c', 'd'];
 let world: World;

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { resourceOf } from '../../src/api/kinds.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
-import { type RunningController, World } from './controller-world.ts';
+import type { RunningController } from './controller-process.ts';
+import { World } from './controller-world.ts';
 
 let world: World;
 let controller: RunningController;

@@ -2,17 +2,14 @@
  * A cluster for tests of the controller: a real API server, Nodes that are plain objects, agents that are played by the
  * test, and `bin/sallyport controller` as real processes.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { stringify } from 'yaml';
 import { type BareControlPlane, startBareControlPlane } from '../../lab/bare-control-plane.ts';
+import { installCrds } from '../../lab/crds.ts';
 import type { Condition } from '../../src/api/condition.ts';
-import { crdOf } from '../../src/api/crd.ts';
-import { isKindName, type KindName, kinds, type ObjectOf, resourceOf } from '../../src/api/kinds.ts';
+import { type KindName, type ObjectOf, resourceOf } from '../../src/api/kinds.ts';
 import type { PolicyStatus } from '../../src/api/policy.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
 import { createKubeClient } from '../../src/runtime/kube/http-client.ts';
@@ -20,8 +17,7 @@ import { loadAccess } from '../../src/runtime/kube/load-access.ts';
 import type { KubeObject, ObjectRef, Resource } from '../../src/runtime/kube/resource.ts';
 import { systemClock } from '../../src/runtime/process/clock.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
-
-const root = join(import.meta.dirname, '..', '..');
+import { type RunningController, startControllerProcess } from './controller-process.ts';
 
 const core = (plural: string, kind: string, namespaced: boolean): Resource => ({
   group: '',
@@ -70,23 +66,6 @@ export interface PolicyWish {
   readonly onUnavailable?: 'Drop' | 'NodeIP';
 }
 
-/** One line of a controller's log. */
-export interface LogLine {
-  readonly level: string;
-  readonly msg: string;
-  readonly [field: string]: unknown;
-}
-
-/** A controller process. */
-export interface RunningController {
-  readonly process: ChildProcess;
-  readonly lines: readonly LogLine[];
-  /** The text of a page of its health server. */
-  page(path: string): Promise<string>;
-  /** Sends a signal and resolves with the exit code, or the signal that ended it. */
-  end(signal: NodeJS.Signals): Promise<number | NodeJS.Signals>;
-}
-
 /** The test's cluster. Stop it at the end. */
 export class World {
   readonly plane: BareControlPlane;
@@ -106,27 +85,10 @@ export class World {
     const rateLimit = { perSecond: 2_000, burst: 2_000 };
     const client = createKubeClient({ access, userAgent: 'e2e', clock: systemClock, random: Math.random, rateLimit });
     const world = new World(plane, client);
-    await world.#installCrds();
+    await installCrds(client);
     await world.namespace('sallyport');
     await world.namespace('default');
     return world;
-  }
-
-  async #installCrds(): Promise<void> {
-    const crds: Resource = {
-      group: 'apiextensions.k8s.io',
-      version: 'v1',
-      plural: 'customresourcedefinitions',
-      kind: 'CustomResourceDefinition',
-      namespaced: false,
-    };
-    for (const kind of Object.keys(kinds).filter(isKindName)) {
-      // The generator makes plain data in the shape of a CRD; the server judges it next.
-      await this.client.apply(crds, crdOf(kind) as unknown as KubeObject, { fieldManager: 'e2e' });
-    }
-    for (const kind of Object.keys(kinds).filter(isKindName)) {
-      await eventually(`${kind} is served`, async () => (await this.list(kind).catch(() => undefined)) !== undefined);
-    }
   }
 
   /** Starts a controller and resolves when it is ready. */
@@ -142,34 +104,7 @@ export class World {
 
   /** Starts a controller and resolves when it listens. */
   async startController(...flags: readonly string[]): Promise<RunningController> {
-    const args = [
-      '--kubeconfig',
-      this.plane.kubeconfig,
-      '--health-address=127.0.0.1:0',
-      '--webhook-address=127.0.0.1:0',
-    ];
-    const child = spawn(join(root, 'bin', 'sallyport'), ['controller', ...args, ...flags], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const lines: LogLine[] = [];
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      // Our own log: one JSON object per line.
-      lines.push(JSON.parse(line) as LogLine);
-    });
-    const port = () => lines.map(({ msg }) => /health and metrics on port (\d+)/.exec(msg)?.[1]).find(Boolean);
-    await eventually('the controller listens', () => port() !== undefined || child.exitCode !== null, 60_000);
-    const controller: RunningController = {
-      process: child,
-      lines,
-      page: async (path) => (await fetch(`http://127.0.0.1:${port()}${path}`)).text().catch(() => ''),
-      end: async (signal) => {
-        if (child.exitCode !== null || child.signalCode !== null) return child.exitCode ?? child.signalCode ?? 0;
-        const ended = once(child, 'exit');
-        child.kill(signal);
-        await ended;
-        return child.exitCode ?? child.signalCode ?? 0;
-      },
-    };
+    const controller = await startControllerProcess(this.plane.kubeconfig, flags);
     this.#controllers.push(controller);
     return controller;
   }

@@ -7,6 +7,7 @@ import { buildEnv } from '../../lab/setup/go-build.ts';
 /** The Go of the lab has tests of its own; those of packages that do not import all of Kubernetes take seconds. */
 const modules = {
   shim: ['./...'],
+  loadgen: ['./...'],
   kube: [
     './internal/cni/',
     './internal/images/',

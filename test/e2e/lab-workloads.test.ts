@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
 import { until } from '../../lab/host/wait.ts';
 import { type Lab, startLab } from '../../lab/lab.ts';
+import { silently } from '../../lab/scenarios/scenario.ts';
 import { wayOut } from '../../lab/scenarios/way-out.ts';
 
 /** What Kubernetes promises to workloads holds in the lab: everything here is done by real parts. */
@@ -198,7 +199,7 @@ describe('workloads in the lab', () => {
     }
   });
 
-  for (const step of wayOut.steps) test(`way out: ${step.title}`, async () => void (await step.act(lab)));
+  for (const step of wayOut.steps) test(`way out: ${step.title}`, async () => void (await step.act(lab, silently)));
 
   test('volumes and environment: ConfigMap, Secret, projected token, field references', async () => {
     await lab.apply(

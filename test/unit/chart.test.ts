@@ -13,7 +13,7 @@ const read = (file: string): string => readFileSync(join(chart, file), 'utf8');
 
 /** As much of a JSON schema as the walk below needs. */
 const Schema = z.looseObject({
-  type: z.string().optional(),
+  type: z.union([z.string(), z.array(z.string())]).optional(),
   additionalProperties: z.unknown().optional(),
   properties: z.record(z.string(), z.unknown()).optional(),
 });

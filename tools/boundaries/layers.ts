@@ -25,12 +25,13 @@ export const layers: Readonly<Record<string, Layer>> = {
     packages: ['@peculiar/x509', 'pino', 'prom-client', 'reflect-metadata', 'undici', 'yaml', 'zod'],
     types: ['@kubernetes/client-node'],
   },
-  'src/dataplane': { layers: ['src/api', 'src/core'], packages: [] },
+  'src/dataplane': { layers: ['src/api', 'src/core'], packages: ['koffi'] },
   'src/controller': { layers: SHARED, packages: [] },
   'src/operator': { layers: SHARED, packages: [] },
   'src/proxy': { layers: SHARED, packages: [] },
   'src/console': { layers: SHARED, packages: [] },
-  'src/cli': { layers: SHARED, packages: ['commander', 'yaml'] },
+  'src/cli': { layers: SHARED, packages: ['commander', 'zod'] },
+  'src/removal': { layers: ['src/runtime'], packages: [] },
   'src/agent': { layers: [...SHARED, 'src/dataplane'], packages: [] },
 };
 

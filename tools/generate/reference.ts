@@ -43,7 +43,7 @@ function indexPage(): readonly string[] {
   return [
     '# Reference',
     ['| kind | what it is |', '|---|---|', ...kindLinks].join('\n'),
-    '- [Configuration](configuration.md): the file that all processes read.\n- [Conditions and reasons](conditions.md): what a status says, and what to do about it.\n- [Admission](admission.md): what the webhooks refuse, fill in and warn about.\n- [Errors](errors.md): codes of errors that programs print.',
+    '- [Configuration](configuration.md): the file that all processes read.\n- [Conditions and reasons](conditions.md): what a status says, and what to do about it.\n- [Admission](admission.md): what the webhooks refuse, fill in and warn about.\n- [Errors](errors.md): codes of errors that programs print.\n- [egctl](egctl.md): flags and fields of the command line.',
     'A rule in these pages is judged by the API server when an object is written, except where the text says otherwise. Rules that need other objects are judged by the admission webhook. The API server must be Kubernetes 1.31 or newer.',
   ];
 }

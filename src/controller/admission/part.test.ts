@@ -1,9 +1,7 @@
 /** Both parts on an API server in memory: what the chart would have made is there, and the test asks as the API server does. */
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:https';
-import { createServer } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import type { Config } from '../../api/config.ts';
 import { isKindName, type KindName, kinds, resourceOf } from '../../api/kinds.ts';
 import { secretResource } from '../../runtime/certs/secret.ts';
 import { createKubeClient } from '../../runtime/kube/http-client.ts';
@@ -14,8 +12,10 @@ import { createMetrics } from '../../runtime/process/metrics.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
+import { freePort } from '../../runtime/testing/free-port.ts';
 import { createCaches } from '../caches.ts';
 import type { Part } from '../part.ts';
+import { coreResources, TestConfig } from '../testing.ts';
 import { admissionPart, webhookPart } from './part.ts';
 import { configOf, gateway, type Manifest, policy, usualCluster } from './testing/cluster.ts';
 import { requestFor } from './testing/request.ts';
@@ -28,21 +28,9 @@ import {
   webhookResource,
 } from './webhooks.ts';
 
-const core = (plural: string, kind: string): Resource => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced: kind === 'Pod',
-});
-const coreResources: Readonly<Record<string, Resource>> = {
-  Node: core('nodes', 'Node'),
-  Namespace: core('namespaces', 'Namespace'),
-  Pod: core('pods', 'Pod'),
-};
 const ourKinds: readonly KindName[] = Object.keys(kinds).filter(isKindName);
-const resourceFor = (kind: string): Resource =>
-  (isKindName(kind) ? resourceOf(kind) : coreResources[kind]) ?? assert.fail(kind);
+const resourceFor = (name: string): Resource =>
+  (isKindName(name) ? resourceOf(name) : coreResources.find(({ kind }) => kind === name)) ?? assert.fail(name);
 
 interface Setting {
   readonly server: TestApiServer;
@@ -62,18 +50,13 @@ interface Answer {
 
 async function setUp(t: TestContext, clock: Clock = systemClock): Promise<Setting> {
   const server = await startTestApiServer({
-    resources: [
-      ...Object.values(coreResources),
-      ...ourKinds.map(resourceOf),
-      secretResource,
-      ...webhookKinds.map(webhookResource),
-    ],
+    resources: [...coreResources, ...ourKinds.map(resourceOf), secretResource, ...webhookKinds.map(webhookResource)],
   });
   for (const manifest of usualCluster) server.put(resourceFor(manifest.kind), manifest);
   const random = (): number => 0;
   const client = createKubeClient({ access: server.access, userAgent: 'test', clock: systemClock, random });
   const caches = createCaches({ client, clock: systemClock, random, onProblem: () => {} });
-  const state = { config: configOf('both'), listeners: new Set<(config: Config) => void>() };
+  const config = new TestConfig(configOf('both'));
   const lines: string[] = [];
   const port = await freePort();
   const deps = {
@@ -88,15 +71,7 @@ async function setUp(t: TestContext, clock: Clock = systemClock): Promise<Settin
       level: 'info',
       destination: { write: (line) => void lines.push(JSON.parse(line).msg) },
     }),
-    config: {
-      get current() {
-        return state.config;
-      },
-      changed(listener: (config: Config) => void) {
-        state.listeners.add(listener);
-        return () => void state.listeners.delete(listener);
-      },
-    },
+    config,
   };
   const stops: (() => Promise<void>)[] = [];
   const start = (part: Pick<Part, 'run'>) => {
@@ -133,10 +108,7 @@ async function setUp(t: TestContext, clock: Clock = systemClock): Promise<Settin
     start,
     lines,
     parts: { admission: admissionPart(deps), second: admissionPart(deps), webhooks: webhookPart(deps) },
-    setConfig: (families) => {
-      state.config = configOf(families);
-      for (const listener of state.listeners) listener(state.config);
-    },
+    setConfig: (families) => config.set(configOf(families)),
   };
 }
 
@@ -222,17 +194,5 @@ function post({ port, path, ca, body }: Post): Promise<string> {
     );
     call.on('error', reject);
     call.end(body);
-  });
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      const free = typeof address === 'object' && address !== null ? address.port : 0;
-      server.close(() => resolve(free));
-    });
   });
 }

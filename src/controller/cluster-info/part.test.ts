@@ -7,7 +7,7 @@ import { startTestApiServer, type TestApiServer } from '../../runtime/testing/ap
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
 import type { Part } from '../part.ts';
-import { coreResources, type RunningPart, startPart } from '../slices/testing.ts';
+import { coreResources, type RunningPart, startPart } from '../testing.ts';
 import { definitionResource, poolDefinitionName, poolResource } from './calico.ts';
 import { clusterInfoPart } from './part.ts';
 import { serviceCidrResource } from './service-ranges.ts';

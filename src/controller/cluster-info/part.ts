@@ -10,9 +10,9 @@ import { Controller, type ReconcileResult } from '../../runtime/control/controll
 import { isAlreadyExists, isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import { apiVersionOf, type KubeObject } from '../../runtime/kube/resource.ts';
 import type { KeptClusterInfo } from '../caches.ts';
+import { ChangedKeys } from '../changed-keys.ts';
 import { clearing, shows } from '../owned-status.ts';
 import type { Part, PartDeps } from '../part.ts';
-import { ChangedKeys } from '../slices/changed-keys.ts';
 import { type CalicoPool, CalicoPools } from './calico.ts';
 import { KindSource, type Reading } from './kind-source.ts';
 import {

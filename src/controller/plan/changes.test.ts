@@ -7,7 +7,7 @@ import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../co
 import { type Identity, identityOf, type Kept } from '../caches.ts';
 import type { Change } from './change.ts';
 import { gatewayChanges } from './gateway-changes.ts';
-import { policyChanges } from './policy-changes.ts';
+import { canWait, type PolicyFacts, policyChanges } from './policy-changes.ts';
 import { tunnelChanges } from './tunnel-changes.ts';
 
 const now = new Date('2026-01-01T00:00:00Z');
@@ -37,6 +37,7 @@ const planOf = (nodes: readonly string[], policies: readonly ApiObject[] = [poli
     ),
   );
 
+const facts: PolicyFacts = { matchedPods: 0, progress: { revision: undefined, nodes: [] } };
 const kindsOf = (changes: readonly Change<unknown>[]) => changes.map(({ kind }) => kind).join();
 
 describe('policyChanges', () => {
@@ -46,35 +47,40 @@ describe('policyChanges', () => {
     return { plan: first, generation };
   };
   const statusOf = (plan: Plan) => {
-    const [change] = policyChanges(decidedOf(plan), kept(projectPolicy, policy), now);
+    const [change] = policyChanges(decidedOf(plan), kept(projectPolicy, policy), facts, now);
     assert.ok(change?.kind === 'status');
     return change.status;
   };
-  const programmed = (plan: Plan) => statusOf(plan).conditions?.find(({ type }) => type === 'Programmed')?.reason;
 
   it('writes the binding and the conditions once', () => {
     const plan = planOf(['a']);
     const status = statusOf(plan);
     assert.deepEqual([status.eip, status.node, status.observedGeneration], [{ ipv4: '10.6.1.1' }, 'a', 1]);
-    assert.deepEqual(policyChanges(decidedOf(plan), kept(projectPolicy, policy, {}, status), now), []);
-    const edited = { ...status, node: 'b' };
-    assert.equal(kindsOf(policyChanges(decidedOf(plan), kept(projectPolicy, policy, {}, edited), now)), 'status');
+    assert.deepEqual(policyChanges(decidedOf(plan), kept(projectPolicy, policy, {}, status), facts, now), []);
+    for (const edit of [{ node: 'b' }, { matchedPods: 7 }]) {
+      const edited = kept(projectPolicy, policy, {}, { ...status, ...edit });
+      assert.equal(kindsOf(policyChanges(decidedOf(plan), edited, facts, now)), 'status');
+    }
   });
 
   it('writes to a policy that is being deleted no more', () => {
     assert.deepEqual(
-      policyChanges(decidedOf(planOf(['a'])), kept(projectPolicy, policy, { isDeleting: true }), now),
+      policyChanges(decidedOf(planOf(['a'])), kept(projectPolicy, policy, { isDeleting: true }), facts, now),
       [],
     );
   });
 
-  it('says what happens to traffic while nobody serves', () => {
-    const open = policyObject('red/p', { gateway: 'g', onUnavailable: 'NodeIP' });
-    const lost = policyObject('red/p', { gateway: 'nowhere' });
-    assert.equal(programmed(planOf(['a'])), 'NodeSilent');
-    assert.equal(programmed(planOf([])), 'TrafficDropped');
-    assert.equal(programmed(planOf([], [open])), 'TrafficOnNodeIp');
-    assert.equal(programmed(planOf([], [lost])), 'NotAccepted');
+  it('lets a count and the names of nodes wait, and nothing else', () => {
+    const status = statusOf(planOf(['a']));
+    const conditions = status.conditions ?? [];
+    const reworded = conditions.map((condition) => ({ ...condition, message: 'Other nodes are waited for.' }));
+    const changed = conditions.map((condition) => ({ ...condition, reason: 'KernelsInStep' }));
+    assert.equal(canWait(status, { ...status, matchedPods: 7 }), true);
+    assert.equal(canWait(status, { ...status, conditions: reworded }), true);
+    assert.equal(canWait(status, { ...status, conditions: changed }), false);
+    assert.equal(canWait(status, { ...status, node: 'b' }), false);
+    assert.equal(canWait(status, { ...status, observedGeneration: 2 }), false);
+    assert.equal(canWait(undefined, status), false);
   });
 
   it('names the policy that wins over it', () => {
@@ -85,10 +91,10 @@ describe('policyChanges', () => {
     const plan = planOf(['a'], [policyObject('red/p', { gateway: 'g', at: 1 }), first]);
     const shadowed = plan.policies.find(({ key }) => key === 'red/p');
     assert.ok(shadowed !== undefined);
-    const [change] = policyChanges({ plan: shadowed, generation: 1 }, kept(projectPolicy, policy), now);
+    const [change] = policyChanges({ plan: shadowed, generation: 1 }, kept(projectPolicy, policy), facts, now);
     assert.ok(change?.kind === 'status');
     const condition = change.status.conditions?.find(({ type }) => type === 'Shadowed');
-    assert.match(condition?.message ?? '', /red\/first for all of its traffic/);
+    assert.match(condition?.message ?? '', /red\/first wins over red\/p for all of its traffic/);
   });
 });
 

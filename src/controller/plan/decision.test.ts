@@ -42,10 +42,11 @@ const rig = () => {
     status: tunnel.status,
   });
   const heartbeat: { state: 'fresh' | 'stale' } = { state: 'fresh' };
+  const heartbeats = { stateOf: () => heartbeat.state, silent: new Set<string>() };
   return {
     heartbeat,
-    decider: new Decider(source, { stateOf: () => heartbeat.state }),
-    another: () => new Decider(source, { stateOf: () => heartbeat.state }),
+    decider: new Decider(source, heartbeats),
+    another: () => new Decider(source, heartbeats),
     putPolicy(key: string, shape: { uid?: string } = {}, status?: PolicyStatus) {
       const object = { ...policyObject(key, { gateway: 'g', allocator: 'rr', ...shape }), status };
       source.policies.store.put(key, { identity: identity(object), view: projectPolicy(object), status });

@@ -29,6 +29,8 @@ export interface Decision {
   readonly tunnelByNode: ReadonlyMap<string, TunnelPlan>;
   /** Gateways that carry something for a policy of either kind. */
   readonly gatewaysInUse: ReadonlySet<string>;
+  /** Nodes whose agents had fallen silent; the same set as before while it has the same nodes. */
+  readonly silentNodes: ReadonlySet<string>;
 }
 
 /** The plan of one object and the generation of it that the plan was made from. */
@@ -46,13 +48,14 @@ export type DecisionSource = { readonly [K in Input]: Pick<Caches[K], 'store'> }
 /** Makes decisions; one per process that leads. */
 export class Decider {
   readonly #caches: DecisionSource;
-  readonly #heartbeats: Pick<Heartbeats, 'stateOf'>;
+  readonly #heartbeats: Pick<Heartbeats, 'stateOf' | 'silent'>;
+  #last: Decision | undefined;
   /** uid of a policy -> its binding as last decided */
   #bindingByUid: ReadonlyMap<string, RecordedBinding> = new Map();
   /** uid of a tunnel -> its addresses as last decided */
   #tunnelByUid: ReadonlyMap<string, RecordedTunnel> = new Map();
 
-  constructor(caches: DecisionSource, heartbeats: Pick<Heartbeats, 'stateOf'>) {
+  constructor(caches: DecisionSource, heartbeats: Pick<Heartbeats, 'stateOf' | 'silent'>) {
     this.#caches = caches;
     this.#heartbeats = heartbeats;
   }
@@ -71,14 +74,18 @@ export class Decider {
       policies: policies.map((policy) => this.#policyView(policy)),
       namespaces: [...caches.namespaces.store.values()],
     };
-    const decision = indexed(view, plan(view));
+    const last = this.#last;
+    const made = plan(view, (key) => last?.policyByKey.get(key)?.plan);
+    const decision = indexed(view, made, this.#heartbeats.silent);
+    this.#last = decision;
     this.#remember(decision, view.policies, tunnels);
     return decision;
   }
 
   #policyView({ view }: KeptPolicy): PolicyView {
     const recorded = this.#bindingByUid.get(view.uid);
-    return recorded === undefined ? view : { ...view, recorded };
+    // Most caches have caught up: a view that says the same already needs no copy.
+    return recorded === undefined || isSameBinding(recorded, view.recorded) ? view : { ...view, recorded };
   }
 
   #tunnelView({ view, identity }: KeptTunnel): ClusterView['tunnels'][number] {
@@ -105,7 +112,7 @@ export class Decider {
 /** The uid of kube-system, which people take for the uid of the cluster. */
 const seedOf = ({ namespaces }: DecisionSource): string => namespaces.store.get('kube-system')?.uid ?? 'sallyport';
 
-const indexed = (view: ClusterView, made: Plan): Decision => {
+const indexed = (view: ClusterView, made: Plan, silentNodes: ReadonlySet<string>): Decision => {
   const generationByPolicy = new Map(view.policies.map(({ key, generation }) => [key, generation]));
   const generationByGateway = new Map(view.gateways.map(({ name, generation }) => [name, generation]));
   const bound = made.policies.filter(({ binding }) => binding !== undefined).map(({ gateway }) => gateway);
@@ -120,6 +127,7 @@ const indexed = (view: ClusterView, made: Plan): Decision => {
     ),
     tunnelByNode: new Map(made.tunnels.map((tunnel) => [tunnel.node, tunnel])),
     gatewaysInUse: new Set(bound.filter((gateway) => gateway !== undefined)),
+    silentNodes,
   };
 };
 
@@ -128,7 +136,13 @@ const noEip: Eip = { ipv4: undefined, ipv6: undefined };
 /** The binding as reading the written status would give it; the record at hand is kept when it says the same. */
 const bindingOf = ({ binding }: PolicyPlan, recorded: RecordedBinding): RecordedBinding => {
   const { eip = noEip, node, slot } = binding ?? {};
-  const hasSameEip = eip.ipv4 === recorded.eip.ipv4 && eip.ipv6 === recorded.eip.ipv6;
-  if (hasSameEip && node === recorded.node && slot === recorded.slot) return recorded;
-  return { eip, addresses: hasSameEip ? recorded.addresses : addressSetsOf(eip), node, slot };
+  if (isSameBinding({ eip, node, slot }, recorded)) return recorded;
+  return { eip, addresses: isSameEip(eip, recorded.eip) ? recorded.addresses : addressSetsOf(eip), node, slot };
 };
+
+type Bound = Pick<RecordedBinding, 'eip' | 'node' | 'slot'>;
+
+const isSameBinding = (a: Bound, b: Bound): boolean =>
+  a.node === b.node && a.slot === b.slot && isSameEip(a.eip, b.eip);
+
+const isSameEip = (a: Eip, b: Eip): boolean => a.ipv4 === b.ipv4 && a.ipv6 === b.ipv6;

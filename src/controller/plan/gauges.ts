@@ -1,63 +1,47 @@
 /** What the last decision came to, as metrics. Durations, writes and conflicts are metrics of the runtime already. */
 import type { PoolUsage } from '../../core/gateway-plan.ts';
 import type { Plan } from '../../core/plan.ts';
+import type { MetricDefinition } from '../../runtime/process/metric-definitions.ts';
+import type { Metrics, SetValue } from '../../runtime/process/metrics.ts';
 import { verdictOf } from './policy-changes.ts';
 
-interface Sample {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
+/** The gauges of a plan. Names are an interface, as in metric-definitions.ts. */
+export const planGauges = {
+  policies: {
+    name: 'sallyport_policies',
+    help: 'Policies by the reason that says most about them.',
+    labels: ['reason'],
+  },
+  tunnels: { name: 'sallyport_tunnels', help: 'Tunnels by phase.', labels: ['phase'] },
+  poolAddresses: {
+    name: 'sallyport_gateway_pool_addresses',
+    help: 'Addresses in the pools of a gateway.',
+    labels: ['gateway', 'family'],
+  },
+  poolFreeAddresses: {
+    name: 'sallyport_gateway_pool_free_addresses',
+    help: 'Addresses in the pools of a gateway that no policy uses.',
+    labels: ['gateway', 'family'],
+  },
+} as const satisfies Readonly<Record<string, MetricDefinition>>;
 
-/** The gauges in the text format of Prometheus; empty while there is no plan, as on a replica that does not lead. */
-export const gaugeText = (plan: Plan | undefined): string => {
-  if (plan === undefined) return '';
-  const { policies, gateways, tunnels } = plan;
-  const addresses = (ipv4: keyof PoolUsage, ipv6: keyof PoolUsage): Sample[] =>
-    gateways.flatMap(({ name: gateway, usage }) => [
-      { labels: { gateway, family: 'ipv4' }, value: usage[ipv4] },
-      { labels: { gateway, family: 'ipv6' }, value: usage[ipv6] },
-    ]);
-  return [
-    gauge(
-      'sallyport_policies',
-      'Policies by the reason that says most about them.',
-      counted(
-        'reason',
-        policies.map((policy) => verdictOf(policy).reason),
-      ),
-    ),
-    gauge(
-      'sallyport_tunnels',
-      'Tunnels by phase.',
-      counted(
-        'phase',
-        tunnels.map(({ phase }) => phase),
-      ),
-    ),
-    gauge(
-      'sallyport_gateway_pool_addresses',
-      'Addresses in the pools of a gateway.',
-      addresses('ipv4Total', 'ipv6Total'),
-    ),
-    gauge(
-      'sallyport_gateway_pool_free_addresses',
-      'Addresses in the pools of a gateway that no policy uses.',
-      addresses('ipv4Free', 'ipv6Free'),
-    ),
-  ].join('');
+/** Shows the last plan at every scrape; nothing while there is none, as on a replica that does not lead. Call it once. */
+export const observePlan = ({ instruments }: Pick<Metrics, 'instruments'>, lastPlan: () => Plan | undefined): void => {
+  const { gauge } = instruments;
+  gauge(planGauges.policies, (set) => {
+    const reasons = lastPlan()?.policies.map((policy) => verdictOf(policy).reason) ?? [];
+    for (const [reason, all] of Map.groupBy(reasons, (each) => each)) set({ reason }, all.length);
+  });
+  gauge(planGauges.tunnels, (set) => {
+    const phases = lastPlan()?.tunnels.map(({ phase }) => phase) ?? [];
+    for (const [phase, all] of Map.groupBy(phases, (each) => each)) set({ phase }, all.length);
+  });
+  const addresses = (set: SetValue, ipv4: keyof PoolUsage, ipv6: keyof PoolUsage): void => {
+    for (const { name: gateway, usage } of lastPlan()?.gateways ?? []) {
+      set({ gateway, family: 'ipv4' }, usage[ipv4]);
+      set({ gateway, family: 'ipv6' }, usage[ipv6]);
+    }
+  };
+  gauge(planGauges.poolAddresses, (set) => addresses(set, 'ipv4Total', 'ipv6Total'));
+  gauge(planGauges.poolFreeAddresses, (set) => addresses(set, 'ipv4Free', 'ipv6Free'));
 };
-
-const counted = (label: string, values: readonly string[]): Sample[] =>
-  [...Map.groupBy(values, (value) => value)].map(([value, all]) => ({ labels: { [label]: value }, value: all.length }));
-
-const gauge = (name: `sallyport_${string}`, help: string, samples: readonly Sample[]): string =>
-  [
-    `# HELP ${name} ${help}`,
-    `# TYPE ${name} gauge`,
-    // Names of objects and reasons hold neither quotes nor backslashes, so nothing has to be escaped.
-    ...samples.map(({ labels, value }) => {
-      const pairs = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
-      return `${name}{${pairs.join(',')}} ${value}`;
-    }),
-    '',
-  ].join('\n');

@@ -45,6 +45,11 @@ export class Heartbeats {
     return this.#silent.has(node) ? 'stale' : 'fresh';
   }
 
+  /** The nodes that were silent when `look` was last called; the same set until one comes or goes. */
+  get silent(): ReadonlySet<string> {
+    return this.#silent;
+  }
+
   /**
    * Looks who has been silent for longer than `timeoutMs` and returns whether that is anybody else than before. Call it
    * every `periodMs`: a look that comes much later means that this process did not run, and so could not listen.
@@ -63,9 +68,9 @@ export class Heartbeats {
       const heardAtMs = this.#silent.has(node) ? seenAtMs : Math.max(seenAtMs, sinceMs);
       if (nowMs - heardAtMs > timeoutMs) silent.add(node);
     }
-    const isSame = silent.size === this.#silent.size && silent.isSubsetOf(this.#silent);
+    if (silent.size === this.#silent.size && silent.isSubsetOf(this.#silent)) return false;
     this.#silent = silent;
-    return !isSame;
+    return true;
   }
 
   #note(node: string, time: string | undefined, phase: string | undefined): void {

@@ -32,8 +32,10 @@ export interface LoopOptions<View, Status extends AnyStatus>
   ) => readonly Change<Status>[];
   /** What people are told about a new status. Pure. */
   readonly happeningsOf: (before: Status | undefined, after: Status) => readonly Happening[];
-  /** The least time between two statuses of one object; 0 when absent. */
-  readonly paceMs?: number;
+  /** True when two decisions say the same about an object; absent where it costs less to compare with the object. */
+  readonly isSameFor?: (key: string, a: Decision, b: Decision) => boolean;
+  /** The least time since the last status of the object was written before this one may be; 0 when absent. Pure. */
+  readonly paceMs?: (before: Status | undefined, after: Status) => number;
 }
 
 type LoopDeps = Pick<PartDeps, 'client' | 'clock' | 'log' | 'events'>;
@@ -50,6 +52,8 @@ export class Loop<View, Status extends AnyStatus> {
   readonly #writer: Writer<Status>;
   /** key -> when its status was last written; kept only where there is a pace */
   readonly #writtenAtMs = new Map<string, number>();
+  /** The last decision that every object was compared with. */
+  #compared: Decision | undefined;
 
   constructor(options: LoopOptions<View, Status>, deps: LoopDeps) {
     this.name = options.name;
@@ -64,10 +68,19 @@ export class Loop<View, Status extends AnyStatus> {
     });
   }
 
-  /** The keys of all objects that are not as decided. */
+  /**
+   * The keys of all objects that are not as decided. An object about which the last decision said the same was queued
+   * then, and is queued whenever it changes.
+   */
   keysBehind(decision: Decision): string[] {
-    const keys = new Set([...this.#options.keysOf(decision), ...this.cache.store.keys()]);
-    return [...keys].filter((key) => this.#changesOf(key, decision).changes.length > 0);
+    const last = this.#compared;
+    this.#compared = decision;
+    const { isSameFor, keysOf } = this.#options;
+    const keys = new Set([...keysOf(decision), ...this.cache.store.keys()]);
+    return [...keys].filter(
+      (key) =>
+        (last === undefined || !isSameFor?.(key, last, decision)) && this.#changesOf(key, decision).changes.length > 0,
+    );
   }
 
   /** Brings one object to where the decision wants it. */
@@ -78,7 +91,7 @@ export class Loop<View, Status extends AnyStatus> {
       for (const change of changes) {
         if (change.kind === 'create') await this.#writer.create(refOf(key).name, signal);
         else if (kept !== undefined) {
-          const waitMs = change.kind === 'status' ? this.#waitMs(key) : 0;
+          const waitMs = change.kind === 'status' ? this.#waitMs(key, kept.status, change.status) : 0;
           if (waitMs > 0) return { kind: 'requeue', afterMs: waitMs };
           await this.#writer.write(key, kept.identity, change, signal);
         }
@@ -102,13 +115,14 @@ export class Loop<View, Status extends AnyStatus> {
     this.#writtenAtMs.delete(key);
   }
 
-  #waitMs(key: string): number {
-    const { paceMs = 0 } = this.#options;
-    if (paceMs === 0) return 0;
+  /** How long the status has to wait for its turn; 0 counts it as written now. */
+  #waitMs(key: string, before: Status | undefined, after: Status): number {
+    const { paceMs } = this.#options;
+    if (paceMs === undefined) return 0;
     const nowMs = this.#deps.clock.monotonicMs();
-    const waitMs = (this.#writtenAtMs.get(key) ?? Number.NEGATIVE_INFINITY) + paceMs - nowMs;
+    const waitMs = (this.#writtenAtMs.get(key) ?? Number.NEGATIVE_INFINITY) + paceMs(before, after) - nowMs;
     if (waitMs <= 0) this.#writtenAtMs.set(key, nowMs);
-    return waitMs;
+    return Math.max(0, waitMs);
   }
 
   #report(key: string, kept: Kept<View, Status> | undefined, change: Change<Status>): void {

@@ -1,14 +1,21 @@
 /** The loops of the plan: tunnels (a), gateways and policies (b). Each is a table of pure functions for one kind. */
 import { finalizers } from '../../api/names.ts';
+import { isSamePolicyPlan, type PolicyPlan } from '../../core/policy-plan.ts';
+import { recordPolicy } from '../../core/record.ts';
+import type { Members } from '../membership/members.ts';
 import type { PartDeps } from '../part.ts';
+import type { Decided } from './decision.ts';
 import { gatewayChanges, gatewayOwnership } from './gateway-changes.ts';
 import { gatewayHappenings, policyHappenings, tunnelHappenings } from './happenings.ts';
 import { Loop } from './loop.ts';
-import { policyChanges, policyOwnership } from './policy-changes.ts';
+import { canWait, policyChanges, policyOwnership } from './policy-changes.ts';
+import type { ProgressBook } from './progress.ts';
 import { tunnelChanges, tunnelOwnership } from './tunnel-changes.ts';
 
 /** A gateway may list thousands of EIPs, and every policy changes it: its view may be a little behind. */
-const gatewayPaceMs = 500;
+const gatewayPaceMs = 2_000;
+/** For what nobody waits for in the status of a policy. */
+const policyPaceMs = 1_000;
 
 /** One EgressTunnel per node. */
 export const tunnelLoop = (deps: PartDeps) =>
@@ -42,13 +49,23 @@ export const gatewayLoop = (deps: PartDeps) =>
         return gatewayChanges(decided, gatewaysInUse.has(name), kept, now);
       },
       happeningsOf: gatewayHappenings,
-      paceMs: gatewayPaceMs,
+      paceMs: () => gatewayPaceMs,
     },
     deps,
   );
 
+/** What the statuses of policies say besides the plan. */
+export interface PolicyKnowledge {
+  readonly members: Pick<Members, 'count'>;
+  readonly book: Pick<ProgressBook, 'of'>;
+}
+
 /** The status of policies of one kind. */
-export const policyLoop = (kind: 'EgressPolicy' | 'EgressClusterPolicy', deps: PartDeps) =>
+export const policyLoop = (
+  kind: 'EgressPolicy' | 'EgressClusterPolicy',
+  { members, book }: PolicyKnowledge,
+  deps: PartDeps,
+) =>
   new Loop(
     {
       name: kind === 'EgressPolicy' ? 'policies' : 'cluster-policies',
@@ -59,9 +76,18 @@ export const policyLoop = (kind: 'EgressPolicy' | 'EgressClusterPolicy', deps: P
       keysOf: () => [],
       changesOf: (key, { policyByKey }, kept, now) => {
         const decided = policyByKey.get(key);
-        return decided === undefined || kept === undefined ? [] : policyChanges(decided, kept, now);
+        if (decided === undefined || kept === undefined) return [];
+        const { generation, plan } = decided;
+        const progress = book.of(kept.view, generation, recordPolicy(plan));
+        return policyChanges(decided, kept, { matchedPods: members.count(plan.key) ?? 0, progress }, now);
       },
       happeningsOf: policyHappenings,
+      isSameFor: (key, a, b) =>
+        a.silentNodes === b.silentNodes && isSameDecided(a.policyByKey.get(key), b.policyByKey.get(key)),
+      paceMs: (before, after) => (canWait(before, after) ? policyPaceMs : 0),
     },
     deps,
   );
+
+const isSameDecided = (a: Decided<PolicyPlan> | undefined, b: Decided<PolicyPlan> | undefined): boolean =>
+  a !== undefined && b !== undefined && a.generation === b.generation && isSamePolicyPlan(a.plan, b.plan);

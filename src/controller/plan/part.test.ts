@@ -1,40 +1,24 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { Config } from '../../api/config.ts';
 import { isKindName, kinds, resourceOf } from '../../api/kinds.ts';
 import { finalizers } from '../../api/names.ts';
 import { PolicyStatus } from '../../api/policy.ts';
 import { gatewayObject, nodeObject, policyObject } from '../../core/testing/objects.ts';
 import type { KubeClient } from '../../runtime/kube/client.ts';
-import { EventRecorder } from '../../runtime/kube/event-recorder.ts';
 import { createKubeClient } from '../../runtime/kube/http-client.ts';
 import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
 import { systemClock } from '../../runtime/process/clock.ts';
-import { createLog } from '../../runtime/process/log.ts';
-import { createMetrics } from '../../runtime/process/metrics.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import { createCaches } from '../caches.ts';
-import type { PartDeps } from '../part.ts';
+import { followMembers } from '../membership/members.ts';
+import { coreResources, startPart } from '../testing.ts';
 import { planPart } from './part.ts';
 
-const core = (plural: string, kind: string, namespaced: boolean): Resource => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced,
-});
-const nodes = core('nodes', 'Node', false);
+const [nodes, , pods] = coreResources as [Resource, Resource, Resource]; // The list has these three.
 const policies = resourceOf('EgressPolicy');
 const gateways = resourceOf('EgressGateway');
 const tunnels = resourceOf('EgressTunnel');
-const resources = [
-  nodes,
-  core('namespaces', 'Namespace', false),
-  core('pods', 'Pod', true),
-  ...Object.keys(kinds).filter(isKindName).map(resourceOf),
-];
+const resources = [...coreResources, ...Object.keys(kinds).filter(isKindName).map(resourceOf)];
 const clock = systemClock;
 
 let server: TestApiServer;
@@ -62,30 +46,11 @@ const putPolicy = (key: string, gateway: string, generation = 1) => {
 
 /** Runs the part on the server until the test is over. */
 const withPart = async (work: () => Promise<void>): Promise<void> => {
-  const log = createLog({ process: 'test', level: 'silent' });
-  const metrics = createMetrics();
-  const caches = createCaches({ client, clock, random: Math.random, onProblem: () => {} });
-  const events = new EventRecorder({ client, clock, random: Math.random, controller: 'test', instance: 'test' });
-  const deps: PartDeps = {
-    client,
-    caches,
-    config: { current: Config.parse({}), changed: () => () => {} },
-    site: { identity: 'test', namespace: 'sallyport', webhook: { port: 0 } },
-    clock,
-    random: Math.random,
-    log,
-    metrics,
-    events,
-  };
-  const part = planPart(deps);
-  const stop = new AbortController();
-  const ended = Promise.all([caches.run(stop.signal), part.run(stop.signal)]);
+  const running = await startPart({ access: server.access }, (deps) => planPart(deps, followMembers(deps.caches)));
   try {
-    await eventually('the part is ready', () => part.missing().length === 0);
     await work();
   } finally {
-    stop.abort();
-    await ended;
+    await running.stop();
   }
 };
 
@@ -117,14 +82,33 @@ describe('the plan part', () => {
     assert.equal(server.requests('apply') + server.requests('patch') + server.requests('create'), writesBefore);
   });
 
-  it('leaves alone what others write into a status', async () => {
+  it('puts back what others write over its part of a status', async () => {
     await withPart(async () => {
       putPolicy('red/shared', 'first');
       await eventually('the policy has an EIP', () => statusOf('red/shared').eip?.ipv4 !== undefined);
       const shared = server.read(policies, 'red/shared');
       put(policies, { ...shared, status: { ...Object(shared).status, matchedPods: 4, node: 'forged' } });
       await eventually('the forged node is gone', () => statusOf('red/shared').node === 'first-node');
-      assert.equal(statusOf('red/shared').matchedPods, 4);
+      await eventually('the forged count is gone', () => statusOf('red/shared').matchedPods === 0);
+    });
+  });
+
+  it('counts the pods of a policy in its first status, and again when they change', async () => {
+    const putPod = (name: string) =>
+      put(pods, {
+        metadata: { namespace: 'red', name, labels: { app: 'counted' } },
+        spec: { nodeName: 'x' },
+        status: { phase: 'Running', podIP: '10.244.0.1' },
+      });
+    await withPart(async () => {
+      putPod('p1');
+      const before = server.requests('apply');
+      putPolicy('red/counted', 'first');
+      await eventually('the policy has an EIP', () => statusOf('red/counted').eip?.ipv4 !== undefined);
+      assert.equal(statusOf('red/counted').matchedPods, 1);
+      assert.equal(server.requests('apply') - before, 1);
+      putPod('p2');
+      await eventually('there are two', () => statusOf('red/counted').matchedPods === 2);
     });
   });
 

@@ -1,7 +1,9 @@
 /** The part that plans and makes the objects show the plan: tunnels (a), gateways and policies (b). */
+import type { PolicyView } from '../../core/view.ts';
 import { Controller } from '../../runtime/control/controller.ts';
-import { watch } from '../../runtime/control/watch.ts';
+import { type Watch, watch } from '../../runtime/control/watch.ts';
 import { untilSynced } from '../caches.ts';
+import type { Members } from '../membership/members.ts';
 import type { AnyStatus } from '../owned-status.ts';
 import type { Part, PartDeps } from '../part.ts';
 import { Decider, type Decision } from './decision.ts';
@@ -9,9 +11,12 @@ import { Heartbeats } from './heartbeats.ts';
 import type { Loop } from './loop.ts';
 import { gatewayLoop, policyLoop, tunnelLoop } from './loops.ts';
 import { Planner } from './planner.ts';
+import { ProgressBook } from './progress.ts';
 
 /** Objects of one kind that are written at once. */
-const workers = 16;
+const workers = 8;
+/** Gateways are looked at after the policies that changed them have been written. */
+const gatewayDelayMs = 100;
 
 /** The plan part, which also shows its last decision to metrics. */
 export interface PlanPart extends Part {
@@ -19,14 +24,34 @@ export interface PlanPart extends Part {
 }
 
 /** Makes the part. Make it before the caches run, on every replica: it listens to heartbeats from then on. */
-export const planPart = (deps: PartDeps): PlanPart => {
-  const heartbeats = new Heartbeats(deps.caches, deps.clock);
+export const planPart = (deps: PartDeps, members: Members): PlanPart => {
+  const { caches, clock } = deps;
+  const heartbeats = new Heartbeats(caches, clock);
   const planner = new Planner(deps, heartbeats);
+  const book = new ProgressBook({ caches, members, heartbeats, clock });
+  const policyController = (kind: PolicyView['kind']): Controller => {
+    const loop = policyLoop(kind, { members, book }, deps);
+    const toldBy = (name: string, source: Pick<Members | ProgressBook, 'subscribe'>): Watch => ({
+      name,
+      synced: caches.synced,
+      presentKeys: () => [],
+      subscribe: (tell) => source.subscribe((keys) => tell(keys.filter((key) => loop.cache.store.has(key)))),
+    });
+    return controllerOf(loop, deps, planner, [
+      planner.watch('plan', (decision) => loop.keysBehind(decision)),
+      toldBy('pods', members),
+      toldBy('reports', book),
+    ]);
+  };
+  const tunnels = tunnelLoop(deps);
+  const gateways = gatewayLoop(deps);
   const controllers = [
-    controllerOf(tunnelLoop(deps), planner, deps),
-    controllerOf(gatewayLoop(deps), planner, deps),
-    controllerOf(policyLoop('EgressPolicy', deps), planner, deps),
-    controllerOf(policyLoop('EgressClusterPolicy', deps), planner, deps),
+    controllerOf(tunnels, deps, planner, [planner.watch('plan', (decision) => tunnels.keysBehind(decision))]),
+    controllerOf(gateways, deps, planner, [
+      planner.watch('plan', (decision) => gateways.keysBehind(decision), gatewayDelayMs),
+    ]),
+    policyController('EgressPolicy'),
+    policyController('EgressClusterPolicy'),
   ];
   for (const controller of controllers) deps.metrics.observeQueue(controller);
   return {
@@ -49,15 +74,16 @@ export const planPart = (deps: PartDeps): PlanPart => {
 
 const controllerOf = <View, Status extends AnyStatus>(
   loop: Loop<View, Status>,
-  planner: Planner,
   { clock, random, log, metrics }: PartDeps,
+  planner: Planner,
+  watches: readonly Watch[],
 ): Controller =>
   new Controller(
     {
       name: loop.name,
       workers,
-      // What the plan changed, and what somebody else changed in an object that the plan has already dealt with.
-      watches: [planner.watch('plan', (decision) => loop.keysBehind(decision)), watch(loop.name, loop.cache)],
+      // What was decided or learnt, and what somebody else changed in an object that was already dealt with.
+      watches: [...watches, watch(loop.name, loop.cache)],
       reconcile: async (key, signal) => {
         const { decision } = planner;
         return decision === undefined ? { kind: 'done' } : loop.reconcile(key, decision, signal);

@@ -11,9 +11,8 @@ import type { Decider, Decision, Input } from './decision.ts';
 import { Gathering } from './gathering.ts';
 import type { Heartbeats } from './heartbeats.ts';
 
-/** Changes that come closer together than this are planned together; a burst is cut after the limit. */
-const quietMs = 20;
-const limitMs = 100;
+/** While changes keep coming there is a rest between two plans; see Gathering. */
+const times = { firstMs: 5, limitMs: 160 };
 
 /** What a planner needs. */
 export interface PlannerDeps extends Pick<PartDeps, 'config' | 'clock'> {
@@ -26,14 +25,14 @@ export class Planner {
   readonly #deps: PlannerDeps;
   readonly #heartbeats: Pick<Heartbeats, 'look'>;
   readonly #changes: Gathering;
-  readonly #listeners = new Set<(decision: Decision) => void>();
+  readonly #listeners = new Set<() => void>();
   readonly #first = Promise.withResolvers<void>();
   #decision: Decision | undefined;
 
   constructor(deps: PlannerDeps, heartbeats: Pick<Heartbeats, 'look'>) {
     this.#deps = deps;
     this.#heartbeats = heartbeats;
-    this.#changes = new Gathering(deps.clock);
+    this.#changes = new Gathering(deps.clock, times);
   }
 
   /** The last decision; undefined until the caches are filled and the first one is made. */
@@ -41,16 +40,31 @@ export class Planner {
     return this.#decision;
   }
 
-  /** A watch that names the keys which `keysBehind` finds after every decision. */
-  watch(name: string, keysBehind: (decision: Decision) => Iterable<string>): Watch {
+  /**
+   * A watch that names the keys which `keysBehind` finds after a decision: at once, or after `delayMs` for all decisions
+   * of that time together.
+   */
+  watch(name: string, keysBehind: (decision: Decision) => Iterable<string>, delayMs = 0): Watch {
+    const present = (): Iterable<string> => (this.#decision === undefined ? [] : keysBehind(this.#decision));
     return {
       name,
       synced: this.#first.promise,
-      presentKeys: () => (this.#decision === undefined ? [] : keysBehind(this.#decision)),
+      presentKeys: present,
       subscribe: (listener) => {
-        const tell = (decision: Decision): void => listener(keysBehind(decision));
+        let cancel: (() => void) | undefined;
+        const look = (): void => {
+          cancel = undefined;
+          listener(present());
+        };
+        const tell = (): void => {
+          if (delayMs === 0) look();
+          else cancel ??= this.#deps.clock.after(delayMs, look);
+        };
         this.#listeners.add(tell);
-        return () => this.#listeners.delete(tell);
+        return () => {
+          this.#listeners.delete(tell);
+          cancel?.();
+        };
       },
     };
   }
@@ -70,16 +84,15 @@ export class Planner {
     const hooks = metrics.controller('plan');
     // Without any object there is no change, and still something to decide: that nothing is to be done.
     this.#changes.tell();
-    while (await this.#changes.burst({ quietMs, limitMs }, signal)) {
+    let durationMs = 0;
+    while (await this.#changes.next(durationMs, signal)) {
       const startMs = clock.monotonicMs();
       const decision = decider.decide(config.current);
       this.#decision = decision;
-      for (const listener of this.#listeners) listener(decision);
+      for (const listener of this.#listeners) listener();
       this.#first.resolve();
-      const durationMs = clock.monotonicMs() - startMs;
+      durationMs = clock.monotonicMs() - startMs;
       hooks.reconciled({ outcome: 'done', reason: '', durationMs, ageMs: durationMs });
-      // Planning takes at most half of the time, however large the cluster is; the rest is for writing.
-      await wait(clock, durationMs, signal);
     }
   }
 

@@ -1,60 +1,62 @@
 /** What has to be written to a policy so that it shows what was decided about it. */
 import type { PolicyStatus } from '../../api/policy.ts';
-import { type Finding, finding, isGood } from '../../core/finding.ts';
+import { type Finding, isGood } from '../../core/finding.ts';
 import type { PolicyPlan } from '../../core/policy-plan.ts';
+import { type Progress, programmedFinding } from '../../core/programmed.ts';
 import { recordPolicy } from '../../core/record.ts';
 import type { KeptPolicy } from '../caches.ts';
 import { conditionsOf, type Findings } from '../conditions.ts';
-import { type Ownership, shows } from '../owned-status.ts';
+import { isSame, type Ownership, shows } from '../owned-status.ts';
 import type { Change } from './change.ts';
 import type { Decided } from './decision.ts';
 
-/** The part of the status of a policy that the plan decides; `matchedPods` belongs to the slices loop. */
+/** The part of the status of a policy that is ours. */
 export const policyOwnership: Ownership<PolicyStatus> = {
-  fieldsOf: ({ eip, node, slot }) => ({ eip, node, slot }),
+  fieldsOf: ({ eip, node, slot, matchedPods }) => ({ eip, node, slot, matchedPods }),
   conditionTypes: ['Accepted', 'Allocated', 'Programmed', 'Shadowed'],
 };
+
+/** What a status says besides the plan. */
+export interface PolicyFacts {
+  /** How many pods the policy applies to. */
+  readonly matchedPods: number;
+  readonly progress: Progress;
+}
 
 /** The changes to a policy; none when it shows the plan already, or is being deleted. */
 export const policyChanges = (
   { plan, generation }: Decided<PolicyPlan>,
   { identity, status }: KeptPolicy,
+  { matchedPods, progress }: PolicyFacts,
   now: Date,
 ): readonly Change<PolicyStatus>[] => {
   if (identity.isDeleting) return [];
   const wanted: PolicyStatus = {
     ...recordPolicy(plan),
+    matchedPods,
     observedGeneration: generation,
-    conditions: conditionsOf(findingsOf(plan), generation, status?.conditions, now),
+    conditions: conditionsOf(findingsOf(plan, progress), generation, status?.conditions, now),
   };
   return shows(status, wanted, policyOwnership) ? [] : [{ kind: 'status', status: wanted }];
 };
 
-const findingsOf = (plan: PolicyPlan): Findings => ({
+const findingsOf = (plan: PolicyPlan, progress: Progress): Findings => ({
   Accepted: plan.accepted,
   Allocated: plan.allocated,
-  Programmed: programmedFinding(plan),
-  ...shadowedFinding(plan),
+  Programmed: programmedFinding(plan, progress),
+  ...(plan.shadowed === undefined ? {} : { Shadowed: plan.shadowed }),
 });
 
-/** Whether kernels hold the policy is for agents to say; the plan knows only when there is nothing to hold. */
-const programmedFinding = ({ key, binding, traffic, accepted, allocated }: PolicyPlan): Finding => {
-  if (binding === undefined) return finding('NotAccepted', `Policy ${key} is not accepted: ${accepted.reason}.`);
-  if (binding.isServing) return finding('NodeSilent', `Node ${binding.node} has not reported on policy ${key} yet.`);
-  switch (traffic) {
-    case 'nodeIp':
-      return finding('TrafficOnNodeIp', `Traffic of policy ${key} leaves with node IPs: ${allocated.reason}.`);
-    case 'drop':
-      return finding('TrafficDropped', `Traffic of policy ${key} is dropped: ${allocated.reason}.`);
-    default:
-      return finding('NotAllocated', `Policy ${key} has no address: ${allocated.reason}.`);
-  }
-};
-
-const shadowedFinding = ({ key, shadows }: PolicyPlan): Findings => {
-  if (shadows.length === 0) return {};
-  const winners = shadows.map(({ by, extent }) => `${by} for ${extent === 'all' ? 'all' : 'some'} of its traffic`);
-  return { Shadowed: finding('ShadowedByPolicy', `Over policy ${key} wins ${winners.join(', then ')}.`) };
+/**
+ * True when nobody waits for the new status: it only counts pods anew, or names other nodes that are waited for. Every
+ * agent reads every status, so these are written less often.
+ */
+export const canWait = (before: PolicyStatus | undefined, after: PolicyStatus): boolean => {
+  const outcomeOf = ({ eip, node, slot, observedGeneration, conditions = [] }: PolicyStatus) => ({
+    ...{ eip, node, slot, observedGeneration },
+    conditions: conditions.map(({ type, reason }) => `${type} ${reason}`),
+  });
+  return before !== undefined && isSame(outcomeOf(before), outcomeOf(after));
 };
 
 /** The reason that says most about a policy: why it is refused, else why it has no way out, else how it leaves. */

@@ -2,6 +2,7 @@
  * Writer carries changes out for one kind. Everything it sends names the uid of the object it means, so a write that
  * comes too late changes nothing; losing such a race is normal and is told by `isLostRace`.
  */
+import { compareRevisions } from '../../core/revision.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { KubeClient } from '../../runtime/kube/client.ts';
 import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
@@ -134,8 +135,4 @@ const metadataOf = ({ name, namespace, uid }: Identity) => ({
   ...(namespace === undefined ? {} : { namespace }),
 });
 
-/** Resource versions of one kind are numbers that grow (Kubernetes API concepts, "Resource versions", 1.35). */
-const isNewer = (a: Identity, b: Identity): boolean => {
-  const [left, right] = [a.resourceVersion, b.resourceVersion];
-  return left.length === right.length ? left > right : left.length > right.length;
-};
+const isNewer = (a: Identity, b: Identity): boolean => compareRevisions(a.resourceVersion, b.resourceVersion) > 0;

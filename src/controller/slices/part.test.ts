@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { kinds, resourceOf } from '../../api/kinds.ts';
-import { policyKey } from '../../core/view.ts';
 import { keyOf, type Resource } from '../../runtime/kube/resource.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
-import { type SlicesPart, slicesPart } from './part.ts';
-import { coreResources, type RunningPart, startPart } from './testing.ts';
+import { followMembers } from '../membership/members.ts';
+import type { Part } from '../part.ts';
+import { coreResources, type RunningPart, startPart } from '../testing.ts';
+import { slicesPart } from './part.ts';
 
 const [, namespaces, pods] = coreResources as [Resource, Resource, Resource]; // The list has these three.
 const policies = resourceOf('EgressPolicy');
@@ -17,7 +18,7 @@ const clusterSlices = resourceOf('EgressClusterEndpointSlice');
 const shop = { podSelector: { matchLabels: { app: 'shop' } } };
 
 let server: TestApiServer;
-let running: RunningPart<SlicesPart> | undefined;
+let running: RunningPart<Part> | undefined;
 beforeEach(async () => {
   const ours = Object.keys(kinds) as (keyof typeof kinds)[]; // Object.keys forgets that these are the names of kinds.
   server = await startTestApiServer({ resources: [...coreResources, ...ours.map(resourceOf)] });
@@ -28,9 +29,11 @@ afterEach(async () => {
   await server.stop();
 });
 
-const start = async (feature: object = {}): Promise<RunningPart<SlicesPart>> => {
+const start = async (feature: object = {}): Promise<RunningPart<Part>> => {
   // Windows of a second pass in 50 ms.
-  running = await startPart({ access: server.access, feature, clock: fastClock(20) }, slicesPart);
+  running = await startPart({ access: server.access, feature, clock: fastClock(20) }, (deps) =>
+    slicesPart(deps, followMembers(deps.caches)),
+  );
   return running;
 };
 
@@ -54,12 +57,9 @@ const listedPods = (resource: Resource = slices): string[] =>
   Object.values(listed(resource))
     .flatMap((names) => names.split(' '))
     .toSorted();
-const matchedPods = (resource: Resource, key: string): unknown =>
-  // A status of ours, or none.
-  (server.read(resource, key)?.status as { matchedPods?: number } | undefined)?.matchedPods;
 
 describe('slicesPart', () => {
-  it('lists the pods of a policy, with owner and label, and counts them in its status', async () => {
+  it('lists the pods of a policy, with owner and label', async () => {
     const policy = putPolicy('shop');
     putPod('p1');
     putPod('p2', { labels: { app: 'other' } });
@@ -78,8 +78,6 @@ describe('slicesPart', () => {
       },
     ]);
     assert.deepEqual(slice.endpoints, [{ ns: 'red', pod: 'p1', ipv4: ['10.244.0.1'], ipv6: [], node: 'a' }]);
-    await eventually('the count', () => matchedPods(policies, 'red/shop') === 1);
-    assert.equal(running?.part.matchedPods(policyKey('red', 'shop')), 1);
   });
 
   it('writes one slice for one pod, fills slices up and removes empty ones', async () => {
@@ -111,7 +109,6 @@ describe('slicesPart', () => {
     await eventually('the pod of blue too', () => listedPods(clusterSlices).join() === 'p1,p2');
     server.put(namespaces, { metadata: { name: 'red' } });
     await eventually('the pod of blue only', () => listedPods(clusterSlices).join() === 'p2');
-    await eventually('the count', () => matchedPods(clusterPolicies, 'all') === 1);
   });
 
   it('repairs slices that somebody deleted or changed', async () => {
@@ -132,17 +129,6 @@ describe('slicesPart', () => {
       return labels?.['spidernet.io/policy-name'] === 'shop' && ownerReferences.length === 1;
     });
     assert.equal(server.list(slices).length, 1);
-  });
-
-  it('puts back a count that somebody wrote', async () => {
-    putPolicy('shop');
-    putPod('p1');
-    await start();
-    await eventually('the count', () => matchedPods(policies, 'red/shop') === 1);
-    const policy = server.read(policies, 'red/shop');
-    assert.ok(policy);
-    server.put(policies, { ...policy, ...{ status: { matchedPods: 7 } } });
-    await eventually('the count is back', () => matchedPods(policies, 'red/shop') === 1);
   });
 
   it('removes the slices of a policy that is gone, also one that went while nobody looked', async () => {
@@ -171,7 +157,7 @@ describe('slicesPart', () => {
     putPolicy('shop');
     for (const name of ['p1', 'p2', 'p3']) putPod(name);
     await start({ maxNumberEndpointPerSlice: 2 });
-    await eventually('the count', () => matchedPods(policies, 'red/shop') === 3 && listedPods().length === 3);
+    await eventually('three pods', () => listedPods().length === 3);
     const before = listed();
     await running?.stop();
     const again = await start({ maxNumberEndpointPerSlice: 2 });
@@ -190,7 +176,6 @@ describe('slicesPart', () => {
       if (index % 3 === 0) server.breakWatches('drop');
     }
     await eventually('all pods once', () => listedPods().join() === names.join());
-    await eventually('the count', () => matchedPods(policies, 'red/shop') === 9);
   });
 
   it('tries again when the slices of one policy are refused, and serves the other', async () => {

@@ -4,6 +4,7 @@
 export {
   compareIps,
   familyOf,
+  type Interval,
   type Ip,
   type IpFamily,
   type Ipv4,
@@ -13,6 +14,7 @@ export {
   parseIp,
   parseIpv4,
   parseIpv6,
+  positionOf,
 } from './address.ts';
 export { type Cidr, familyOfCidr, parseCidr, parseCidrMasking, prefixLengthOf } from './cidr.ts';
 export {
@@ -36,6 +38,7 @@ export {
   intersection,
   ofFamily,
   parseSet,
+  setOf,
   setOfIps,
   union,
 } from './interval-set.ts';

@@ -29,6 +29,7 @@ export const projectSettings = ({ feature }: Config, seed: string): Settings => 
 export const projectClusterInfo = (object: ApiObject | undefined): ClusterRanges => {
   const ignored = object && readStatus(EgressClusterInfoStatus, object)?.egressIgnoreCIDR;
   return {
+    isKnown: ignored !== undefined,
     services: rangesOf(ignored?.clusterIP),
     nodes: rangesOf(ignored?.nodeIP),
     pods: rangesOf(ignored?.podCIDR),

@@ -152,3 +152,14 @@ describe('projectPod', () => {
     assert.deepEqual([pod.ipv4, pod.ipv6], [['10.244.1.7'], ['fd44::7']]);
   });
 });
+
+describe('projectTunnel', () => {
+  it('has the addresses that the agent reports for its parent interface, as far as they can be read', () => {
+    const parent = { name: 'eth0', ipv4: '192.0.2.1', ipv6: 'nonsense' };
+    const tunnel = projectTunnel({ metadata: { name: 'a' }, status: { tunnel: { parent } } }, 'fresh');
+    assert.deepEqual(tunnel.parent, { ipv4: '192.0.2.1', ipv6: undefined });
+    assert.deepEqual(tunnel.device, { kind: 'up' });
+    const unreported = projectTunnel({ metadata: { name: 'a' } }, 'never');
+    assert.deepEqual(unreported.parent, { ipv4: undefined, ipv6: undefined });
+  });
+});

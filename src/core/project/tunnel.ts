@@ -19,6 +19,10 @@ export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbea
       mac: status?.tunnel?.mac || undefined,
       phase: status?.phase,
     },
+    parent: {
+      ipv4: ipv4OrNone(status?.tunnel?.parent?.ipv4),
+      ipv6: ipv6OrNone(status?.tunnel?.parent?.ipv6),
+    },
     heartbeat,
     device: deviceOf(status),
     held: (status?.report?.eips ?? []).flatMap(({ ip, epoch }) => {

@@ -33,7 +33,7 @@ export interface World {
   clusterInfo: ApiObject | undefined;
 }
 
-/** A cluster without anything. */
+/** A cluster without anything; it was looked for ranges, and none were found. */
 export const emptyWorld = (): World => ({
   nodes: new Map(),
   tunnels: new Map(),
@@ -41,7 +41,7 @@ export const emptyWorld = (): World => ({
   policies: new Map(),
   namespaces: new Map(),
   silent: new Set(),
-  clusterInfo: undefined,
+  clusterInfo: { metadata: { name: 'default' }, status: { egressIgnoreCIDR: {} } },
 });
 
 /** A copy that can be changed without changing the first. */
@@ -90,15 +90,16 @@ export const record = (world: World, plan: Plan): void => {
   for (const node of plan.orphanTunnels) world.tunnels.delete(node);
 };
 
-/** Every agent builds its tunnel device and says so. */
+/** Every agent builds its tunnel device and says so, with the addresses of its node. */
 export const agentsReport = (world: World): void => {
   for (const [name, tunnel] of world.tunnels) {
     const { status } = tunnel;
     const written = typeof status === 'object' && status !== null && 'tunnel' in status ? status.tunnel : {};
-    world.tunnels.set(name, {
-      ...tunnel,
-      status: { ...(status ?? {}), tunnel: { ...(written ?? {}), parent: { name: 'eth0' } } },
-    });
+    const addresses = world.nodes.get(name)?.status?.addresses?.map(({ address }) => address) ?? [];
+    const ipv4 = addresses.find((address) => !address.includes(':'));
+    const ipv6 = addresses.find((address) => address.includes(':'));
+    const parent = { name: 'eth0', ...(ipv4 === undefined ? {} : { ipv4 }), ...(ipv6 === undefined ? {} : { ipv6 }) };
+    world.tunnels.set(name, { ...tunnel, status: { ...(status ?? {}), tunnel: { ...(written ?? {}), parent } } });
   }
 };
 

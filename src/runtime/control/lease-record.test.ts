@@ -56,6 +56,20 @@ test('times have six digits, and a lease that was given back has no holder', asy
   assert.equal((await store.read(signal))?.record.holder, undefined);
 });
 
+test('labels and fields of others stay when the record is written', async () => {
+  const ref = { namespace: 'kube-system', name: 'labelled' };
+  const store = kubeLeaseStore(client, ref);
+  await store.write(record, undefined, signal);
+  const value = { metadata: { labels: { team: 'network' } }, spec: { strategy: 'OldestEmulationVersion' } };
+  await client.patch(leaseResource, ref, { kind: 'merge', value });
+  const stored = await store.read(signal);
+  assert.equal(await store.write({ ...record, holder: undefined }, stored?.version, signal), true);
+  const lease = await client.get<KubeObject & { spec: Record<string, unknown> }>(leaseResource, ref);
+  assert.deepEqual(lease?.metadata.labels, { team: 'network' });
+  assert.equal(lease?.spec.strategy, 'OldestEmulationVersion');
+  assert.equal(lease?.spec.holderIdentity, undefined);
+});
+
 test('other errors are not taken for a lost race', async () => {
   const store = kubeLeaseStore(client, { namespace: 'kube-system', name: 'third' });
   server.faults.add({ plural: 'leases' }, { kind: 'answer', status: 403, reason: 'Forbidden' });

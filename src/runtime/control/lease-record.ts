@@ -56,16 +56,22 @@ interface Lease extends KubeObject {
   };
 }
 
-/** Returns the store of one Lease object. Calls are not repeated: the lease has its own timing. */
+/**
+ * Returns the store of one Lease object. Calls are not repeated: the lease has its own timing. What others wrote into the
+ * object, such as labels, stays.
+ */
 export function kubeLeaseStore(client: KubeClient, ref: LeaseRef): LeaseStore {
+  let lastRead: Lease | undefined;
   return {
     async read(signal) {
       const lease = await client.get<Lease>(leaseResource, ref, { signal, retries: 0 });
+      lastRead = lease;
       if (lease === undefined) return undefined;
       return { record: fromLease(lease), version: lease.metadata.resourceVersion ?? '' };
     },
     async write(record, version, signal) {
-      const lease = toLease(ref, record, version);
+      const old = lastRead?.metadata.resourceVersion === version ? lastRead : undefined;
+      const lease = toLease(ref, record, version, old);
       try {
         if (version === undefined) await client.create(leaseResource, lease, { signal, retries: 0 });
         else await client.update(leaseResource, lease, { signal, retries: 0 });
@@ -88,16 +94,19 @@ function fromLease({ spec = {} }: Lease): LeaseRecord {
   };
 }
 
-function toLease(ref: LeaseRef, record: LeaseRecord, version: string | undefined): Lease {
+function toLease(ref: LeaseRef, record: LeaseRecord, version: string | undefined, old: Lease | undefined): Lease {
+  const { holderIdentity: _, ...kept } = old?.spec ?? {};
   return {
     apiVersion: 'coordination.k8s.io/v1',
     kind: 'Lease',
     metadata: {
+      ...old?.metadata,
       name: ref.name,
       namespace: ref.namespace,
       ...(version && { resourceVersion: version }),
     },
     spec: {
+      ...kept,
       ...(record.holder === undefined ? {} : { holderIdentity: record.holder }),
       leaseDurationSeconds: record.durationSeconds,
       acquireTime: microTime(record.acquired),

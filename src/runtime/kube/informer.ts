@@ -98,6 +98,11 @@ export class Informer<T, I extends string = never, O extends KubeObject = KubeOb
     return this.#isSynced;
   }
 
+  /** The version of the collection that the store shows; undefined until it was read, and while it is read anew. */
+  get version(): string | undefined {
+    return this.#version;
+  }
+
   /** Keys of objects that exist and that the projection could not read, in no order. */
   get unreadable(): ReadonlySet<string> {
     return this.#unreadable;

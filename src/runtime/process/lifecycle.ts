@@ -178,3 +178,8 @@ function aborted(signal: AbortSignal): Promise<void> {
     signal.addEventListener('abort', () => resolve(), { once: true });
   });
 }
+
+/** A unit that only has to be closed: waits for its signal, closes, and resolves when that is done. */
+export function onStop(signal: AbortSignal, close: () => Promise<void>): Promise<void> {
+  return aborted(signal).then(close);
+}

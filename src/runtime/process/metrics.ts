@@ -15,6 +15,8 @@ import { metricDefinitions as define, durationBuckets, type MetricDefinition } f
 /** The metrics of one process. Give its parts to the components, and `registry` to the health server. */
 export interface Metrics {
   readonly registry: Registry;
+  /** For metrics that only one program has. */
+  readonly instruments: Instruments;
   readonly admission: AdmissionHooks;
   readonly certificates: CertificateHooks;
   readonly config: ConfigHooks;
@@ -32,11 +34,13 @@ export interface Metrics {
 export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, prefix: 'sallyport_' });
-  const { counter, gauge, histogram } = instruments(registry);
+  const own = instruments(registry);
+  const { counter, gauge, histogram } = own;
   const apiRequests = counter(define.apiRequests);
   const apiRequestSeconds = histogram(define.apiRequestSeconds);
   return {
     registry,
+    instruments: own,
     onRequest({ verb, resource, status, durationMs }) {
       apiRequests.inc({ verb, resource, status });
       apiRequestSeconds.observe({ verb, resource }, durationMs / 1000);
@@ -125,11 +129,23 @@ function configHooks(inForce: Gauge): ConfigHooks {
   return { inForce: (isCurrent) => inForce.set(isCurrent ? 1 : 0) };
 }
 
-/** Sets one value of a gauge during a scrape. */
-type SetGauge = (labels: Readonly<Record<string, string>>, value: number) => void;
+/** Sets one value during a scrape. */
+export type SetValue = (labels: Readonly<Record<string, string>>, value: number) => void;
 
-/** The three kinds of instrument, made from a definition in one registry. */
-function instruments(registry: Registry) {
+/** Gives all values of a metric at a scrape; what it does not set is gone. */
+export type Collect = (set: SetValue) => void | Promise<void>;
+
+/** The kinds of instrument, made from a definition. */
+export interface Instruments {
+  counter(definition: MetricDefinition): Counter;
+  histogram(definition: MetricDefinition): Histogram;
+  /** With `collect` the values are asked for at every scrape. */
+  gauge(definition: MetricDefinition, collect?: Collect): Gauge;
+  /** A counter that somebody else counts, such as the kernel: its values are asked for at every scrape. */
+  foreignCounter(definition: MetricDefinition, collect: Collect): void;
+}
+
+function instruments(registry: Registry): Instruments {
   const base = ({ name, help, labels }: MetricDefinition) => ({
     name,
     help,
@@ -137,16 +153,27 @@ function instruments(registry: Registry) {
     registers: [registry],
   });
   return {
-    counter: (definition: MetricDefinition): Counter => new Counter(base(definition)),
-    histogram: (definition: MetricDefinition): Histogram =>
-      new Histogram({ ...base(definition), buckets: [...durationBuckets] }),
-    gauge(definition: MetricDefinition, collect?: (set: SetGauge) => void): Gauge {
+    counter: (definition) => new Counter(base(definition)),
+    histogram: (definition) => new Histogram({ ...base(definition), buckets: [...durationBuckets] }),
+    gauge(definition, collect) {
       if (collect === undefined) return new Gauge(base(definition));
       const gauge: Gauge = new Gauge({
         ...base(definition),
-        collect: () => collect((labels, value) => gauge.set(labels, value)),
+        async collect() {
+          gauge.reset();
+          await collect((labels, value) => gauge.set(labels, value));
+        },
       });
       return gauge;
+    },
+    foreignCounter(definition, collect) {
+      const counter: Counter = new Counter({
+        ...base(definition),
+        async collect() {
+          counter.reset();
+          await collect((labels, value) => counter.inc(labels, value));
+        },
+      });
     },
   };
 }

@@ -29,9 +29,15 @@ export interface HealthDeps {
   readonly liveness?: readonly Check[];
   /** Aborted when the process stops: from then on it is not ready. */
   readonly stopping?: AbortSignal;
+  /** More pages to read, by path. */
+  readonly pages?: Readonly<Record<string, Page>>;
 }
 
-interface Answer {
+/** A page of a process; gets what follows the question mark. */
+export type Page = (query: URLSearchParams) => Promise<Answer>;
+
+/** What a page answers. */
+export interface Answer {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
@@ -70,8 +76,9 @@ export class HealthServer {
 
   async #answer(request: IncomingMessage): Promise<Answer> {
     if (request.method !== 'GET' && request.method !== 'HEAD') return text(405, 'only GET is allowed here\n');
-    const { metrics, readiness, liveness = [], stopping } = this.#deps;
-    switch (request.url?.split('?')[0]) {
+    const { metrics, readiness, liveness = [], stopping, pages = {} } = this.#deps;
+    const [path = '', query = ''] = (request.url ?? '').split('?');
+    switch (path) {
       case '/livez':
         return report(liveness);
       case '/readyz':
@@ -81,8 +88,11 @@ export class HealthServer {
         ]);
       case '/metrics':
         return { status: 200, contentType: metrics.contentType, body: await metrics.metrics() };
-      default:
-        return text(404, 'there is /livez, /readyz and /metrics\n');
+      default: {
+        const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
+        if (page !== undefined) return await page(new URLSearchParams(query));
+        return text(404, `there is ${['/livez', '/readyz', ...Object.keys(pages)].join(', ')} and /metrics\n`);
+      }
     }
   }
 }

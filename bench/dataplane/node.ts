@@ -1,0 +1,49 @@
+/** A node in the hands of the agent's own code: network and table. */
+import type { NodeDesired } from '../../src/core/node/desired.ts';
+import { createNetwork, type Network } from '../../src/dataplane/ip/network.ts';
+import { createNftables, type Nftables } from '../../src/dataplane/nft/nftables.ts';
+import { machinePrograms } from '../../src/dataplane/program.ts';
+import { memoryStateFile, type StateFile } from '../../src/dataplane/state-file.ts';
+import { systemClock } from '../../src/runtime/process/clock.ts';
+import { settings } from './cluster.ts';
+import { enter } from './site.ts';
+
+export interface Node {
+  readonly network: Network;
+  readonly table: Nftables;
+  /** Applies a whole NodeDesired in the order of the agent; throws if anything is refused. */
+  apply(desired: NodeDesired): Promise<void>;
+}
+
+/** The kernel behind a namespace. `file` is what the agent of a node keeps over a restart. */
+export function openNode(namespace: string, file: StateFile = memoryStateFile()): Node {
+  const programs = machinePrograms(enter(namespace));
+  const names = { tunnel: settings.device, holder: settings.holder };
+  const network = createNetwork({ programs, names, clock: systemClock });
+  const table = createNftables({
+    programs,
+    file,
+    // A feed hears the namespace of this process, and nobody watches here.
+    openChangeFeed: () => {
+      throw new Error('a benchmark does not watch');
+    },
+    clock: systemClock,
+    random: Math.random,
+  });
+  return {
+    network,
+    table,
+    apply: async (desired) => {
+      if (desired.problems.length > 0) throw new Error(desired.problems[0]?.finding.sentence);
+      const grown = await network.grow(desired.network);
+      // The module for settings writes the files of its own namespace; here a program does it in the other one.
+      const assignments = [...desired.sysctls].map(([path, value]) => `${path}=${value}`);
+      const { code, stderr } = await programs.run(['sysctl', '-qw', ...assignments]);
+      if (code !== 0) throw new Error(`${namespace}: ${stderr}`);
+      await table.apply(desired.table);
+      const trimmed = await network.trim(desired.network);
+      const [refusal] = [...grown.refused, ...trimmed.refused];
+      if (refusal !== undefined) throw new Error(`${namespace}: ${refusal.what}: ${refusal.message}`);
+    },
+  };
+}

@@ -1,0 +1,139 @@
+import { createSocket } from 'node:dgram';
+import { createConnection, type Socket } from 'node:net';
+
+/** Whom to ask, and how. */
+export interface Question {
+  readonly transport: 'tcp' | 'udp';
+  readonly host: string;
+  readonly port: number;
+  readonly limitMs: number;
+  /** Bytes to send; more than the MTU makes fragments of a datagram. */
+  readonly bytes?: number;
+}
+
+/** What came back: the address from which the outside saw the question, or why there was no answer. */
+export type Answer = { readonly address: string; readonly port: number } | { readonly failure: string };
+
+/** What a stream of questions has seen so far. */
+export interface Tally {
+  readonly asked: number;
+  /** Answers by the address that the outside saw. */
+  readonly answers: Readonly<Record<string, number>>;
+  /** Failures by their text. */
+  readonly failures: Readonly<Record<string, number>>;
+  /** How often a kept connection had to be opened again. */
+  readonly reopened: number;
+}
+
+/** Asks once, over a connection of its own. Never rejects. */
+export function ask(question: Question): Promise<Answer> {
+  return question.transport === 'tcp' ? askTcp(question) : askUdp(question);
+}
+
+function askTcp({ host, port, limitMs, bytes = 1 }: Question): Promise<Answer> {
+  return new Promise((resolve) => {
+    const socket = createConnection({ host, port });
+    let text = '';
+    const done = (answer: Answer): void => {
+      clearTimeout(limit);
+      socket.destroy();
+      resolve(answer);
+    };
+    const limit = setTimeout(() => done({ failure: 'no answer' }), limitMs);
+    socket.on('connect', () => socket.write(Buffer.alloc(bytes, 'x')));
+    socket.on('error', (error) => done({ failure: codeOf(error) }));
+    socket.on('data', (chunk) => {
+      text += chunk;
+      const line = text.indexOf('\n');
+      if (line >= 0) done(readAnswer(text.slice(0, line)));
+    });
+  });
+}
+
+function askUdp({ host, port, limitMs, bytes = 1 }: Question): Promise<Answer> {
+  return new Promise((resolve) => {
+    const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
+    const done = (answer: Answer): void => {
+      clearTimeout(limit);
+      socket.close();
+      resolve(answer);
+    };
+    const limit = setTimeout(() => done({ failure: 'no answer' }), limitMs);
+    socket.on('error', (error) => done({ failure: codeOf(error) }));
+    socket.on('message', (message) => done(readAnswer(message.toString())));
+    socket.send(Buffer.alloc(bytes, 'x'), port, host);
+  });
+}
+
+/** Asks all the time until it is stopped: with a new connection each time, or with one that is kept. */
+export class Stream {
+  readonly #question: Question;
+  readonly #isKept: boolean;
+  readonly #timer: NodeJS.Timeout;
+  readonly #answers: Record<string, number> = {};
+  readonly #failures: Record<string, number> = {};
+  #asked = 0;
+  #opened = 0;
+  #kept: Socket | undefined;
+
+  constructor(question: Question, options: { readonly everyMs: number; readonly isKept: boolean }) {
+    this.#question = question;
+    this.#isKept = options.isKept;
+    this.#timer = setInterval(() => this.#tick(), options.everyMs);
+  }
+
+  tally(): Tally {
+    const reopened = Math.max(0, this.#opened - 1);
+    return { asked: this.#asked, answers: this.#answers, failures: this.#failures, reopened };
+  }
+
+  stop(): Tally {
+    clearInterval(this.#timer);
+    this.#kept?.destroy();
+    return this.tally();
+  }
+
+  #tick(): void {
+    this.#asked += 1;
+    if (!this.#isKept) {
+      ask(this.#question).then((answer) => this.#count(answer));
+      return;
+    }
+    this.#kept ??= this.#open();
+    this.#kept.write('x');
+  }
+
+  #open(): Socket {
+    this.#opened += 1;
+    const { host, port } = this.#question;
+    const socket = createConnection({ host, port });
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+      for (let line = text.indexOf('\n'); line >= 0; line = text.indexOf('\n')) {
+        this.#count(readAnswer(text.slice(0, line)));
+        text = text.slice(line + 1);
+      }
+    });
+    socket.on('error', (error) => this.#count({ failure: codeOf(error) }));
+    socket.on('close', () => {
+      if (this.#kept === socket) this.#kept = undefined;
+    });
+    return socket;
+  }
+
+  #count(answer: Answer): void {
+    const [table, key] =
+      'failure' in answer ? [this.#failures, answer.failure] : ([this.#answers, answer.address] as const);
+    table[key] = (table[key] ?? 0) + 1;
+  }
+}
+
+function readAnswer(text: string): Answer {
+  // The outside server of the lab writes this; see lab/outside/server.ts.
+  const { address, port } = JSON.parse(text) as { address: string; port: number };
+  return { address, port };
+}
+
+const codeOf = (error: Error): string =>
+  'code' in error && typeof error.code === 'string' ? error.code : error.message;

@@ -1,0 +1,3 @@
+module sallyport.test/lab/loadgen
+
+go 1.26.0

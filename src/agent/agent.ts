@@ -1,0 +1,245 @@
+/**
+ * Agent is everything that runs on a node, joined: caches tell the loop that something changed, a pass makes the kernel
+ * so, drift asks for another pass, and the outcome is reported. Nothing reaches the kernel before all caches are filled,
+ * and nothing is taken back when the agent stops.
+ */
+import { EgressError } from '../api/error.ts';
+import { resourceOf } from '../api/kinds.ts';
+import type { Reason } from '../api/reasons.ts';
+import { type Finding, finding } from '../core/finding.ts';
+import type { Ip } from '../core/ip/index.ts';
+import type { PolicyKey } from '../core/view.ts';
+import type { Owner } from '../dataplane/announce/announcer.ts';
+import type { ConfigSource } from '../runtime/config/source.ts';
+import type { KubeClient } from '../runtime/kube/client.ts';
+import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
+import { problemLog } from '../runtime/kube/problem-log.ts';
+import { apiVersionOf } from '../runtime/kube/resource.ts';
+import type { Clock } from '../runtime/process/clock.ts';
+import type { Log } from '../runtime/process/log.ts';
+import type { Metrics } from '../runtime/process/metrics.ts';
+import type { Tasks } from '../runtime/process/tasks.ts';
+import type { Page } from '../runtime/serve/health.ts';
+import { Applier } from './applier.ts';
+import { allOf, type Caches, createCaches, missingOf } from './caches.ts';
+import { Claims } from './claims.ts';
+import { watchDrift } from './drift.ts';
+import { type Found, nothingFound, readFound } from './found.ts';
+import { createGathering, type Gathering } from './gather.ts';
+import { Isolation } from './isolate.ts';
+import { Keeper, type Outcome } from './keeper.ts';
+import type { Kernel, KernelPart } from './kernel.ts';
+import { kernelPage } from './kernel-page.ts';
+import { Loop } from './loop.ts';
+import { type AgentMetrics, createAgentMetrics } from './metrics.ts';
+import { Reporter, reportOf } from './report.ts';
+
+/** What an agent needs. */
+export interface AgentDeps {
+  readonly node: string;
+  readonly config: ConfigSource;
+  readonly client: KubeClient;
+  readonly kernel: Kernel;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly metrics: Metrics;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Log;
+  readonly spawn: Tasks['spawn'];
+}
+
+/** The agent of one node. Make one per process and `run` it once. */
+export class Agent {
+  /** What the kernel holds about a source or a slot. */
+  readonly kernelPage: Page;
+  readonly #deps: AgentDeps;
+  readonly #caches: Caches;
+  readonly #gathering: Gathering;
+  readonly #loop: Loop;
+  readonly #metrics: AgentMetrics;
+  readonly #reporter: Reporter;
+  #keeper: Keeper | undefined;
+  #outcome: Outcome | undefined;
+  #networkChangedAtMs: number | undefined;
+
+  constructor(deps: AgentDeps) {
+    const { node, client, kernel, clock, random, log, metrics, config } = deps;
+    this.#deps = deps;
+    this.#caches = createCaches({ node, client, clock, random, onProblem: problemLog(log, clock) });
+    for (const [name, cache] of allOf(this.#caches)) metrics.observeInformer(name, cache);
+    this.#gathering = createGathering(this.#caches, () => this.#loop.touch(), node);
+    this.#metrics = createAgentMetrics({
+      instruments: metrics.instruments,
+      kernel,
+      clock,
+      log,
+      policyBySlot: () => policyBySlot(this.#gathering),
+      outcome: () => this.#outcome,
+    });
+    this.#loop = new Loop({ clock, pass: () => this.#pass(), hooks: this.#metrics.loop });
+    this.#reporter = new Reporter({
+      node,
+      client,
+      clock,
+      log,
+      heartbeatMs: () => config.current.feature.gatewayFailover.tunnelUpdatePeriod * 1_000,
+      revisions: () => this.#revisions(),
+    });
+    this.#caches.tunnels.subscribe((change) => {
+      if (change.key === node && change.previous === undefined) this.#reporter.repeat();
+    });
+    const gatewayNumbers = () => this.#outcome?.desired?.gatewayNumbers ?? new Map<string, number>();
+    this.kernelPage = kernelPage({ node, nftables: kernel.nftables, gatewayNumbers });
+  }
+
+  /** What is not done yet of what was found at the start; empty when the node is ready. */
+  missing(): string[] {
+    const caches = missingOf(this.#caches);
+    if (caches.length > 0) return caches;
+    return this.#outcome?.desired === undefined ? ['the kernel'] : [];
+  }
+
+  /** Works until the signal is aborted, then finishes what it began. Rejects only for bugs. */
+  async run(signal: AbortSignal): Promise<void> {
+    const following = allOf(this.#caches).map(([, cache]) => cache.run(signal));
+    const work = this.#work(signal);
+    await Promise.all([...following, work]);
+  }
+
+  async #work(signal: AbortSignal): Promise<void> {
+    const { kernel, clock, config } = this.#deps;
+    const filled = Promise.all(allOf(this.#caches).map(([, cache]) => cache.synced));
+    // The caches reject when they end before they are filled, which is no failure of ours.
+    if (!(await filled.then(() => true).catch(() => false)) || signal.aborted) return;
+    const close = this.#open(await this.#find());
+    const unfollow = config.changed(() => this.#loop.touch());
+    this.#loop.touch();
+    const onDrift = (part: KernelPart): void => {
+      this.#keeper?.distrust(part);
+      this.#loop.touch();
+    };
+    const sysctls = () => this.#outcome?.desired?.sysctls;
+    await Promise.all([
+      this.#loop.run(signal),
+      this.#reporter.run(signal),
+      watchDrift({ kernel, clock, sysctls, networkChangedAtMs: () => this.#networkChangedAtMs, onDrift }, signal),
+    ]);
+    unfollow();
+    close();
+    kernel.announcer.close();
+  }
+
+  async #find(): Promise<Found> {
+    const { kernel, log } = this.#deps;
+    try {
+      return await readFound(kernel, this.#gathering.gather().tunnels);
+    } catch (error) {
+      if (!(error instanceof EgressError)) throw error;
+      // Whatever is wrong will be told by the first pass, with its reason.
+      log.warn({ component: 'start', reason: error.code }, `the kernel cannot be read: ${error.message}`);
+      return nothingFound;
+    }
+  }
+
+  /** Makes what needs to know what was found; returns how to close it. */
+  #open(found: Found): () => void {
+    const { node, config, kernel, clock, log, spawn } = this.#deps;
+    const onChange = (): void => this.#loop.touch();
+    const claims = new Claims(
+      {
+        node,
+        announcer: kernel.announcer,
+        clock,
+        spawn,
+        onChange,
+        hooks: { conflict: (ip, found) => this.#tellConflict(ip, found) },
+      },
+      found.eips,
+    );
+    const hooks = {
+      changed: (part: KernelPart, count: number): void => {
+        this.#metrics.applier.changed(part, count);
+        if (part === 'network') this.#networkChangedAtMs = clock.monotonicMs();
+      },
+      repaired: (part: KernelPart, count: number): void => {
+        this.#metrics.applier.repaired(part, count);
+        this.#warn('DriftRepaired', 'Repair', repairedNote[part]);
+        log.warn({ component: part, reason: 'DriftRepaired', count }, repairedNote[part]);
+      },
+      forgetFailed: ({ code, message }: EgressError): void =>
+        log.warn({ component: 'conntrack', reason: code }, message),
+    };
+    const isolation = new Isolation({ clock, onChange });
+    this.#keeper = new Keeper({
+      node,
+      config,
+      gathering: this.#gathering,
+      network: kernel.network,
+      applier: new Applier(kernel, hooks, found),
+      claims,
+      isolation,
+      gatewayNumbers: found.gatewayNumbers,
+      onOutcome: (outcome) => this.#take(outcome),
+    });
+    return () => {
+      claims.close();
+      isolation.close();
+    };
+  }
+
+  async #pass() {
+    return (await this.#keeper?.pass()) ?? 'done';
+  }
+
+  #take(outcome: Outcome): void {
+    const before = new Set(this.#outcome?.problems.map(({ finding }) => finding.sentence));
+    for (const { finding, policy } of outcome.problems) {
+      if (before.has(finding.sentence)) continue;
+      const { reason, sentence } = finding;
+      this.#deps.log.warn({ component: 'node', reason, ...(policy === undefined ? {} : { policy }) }, sentence);
+    }
+    if (this.#outcome?.desired === undefined && outcome.desired !== undefined) {
+      this.#deps.log.info({ component: 'node' }, 'the kernel holds what it should');
+    }
+    this.#outcome = outcome;
+    this.#reporter.set(reportOf(outcome), outcome.revisions);
+  }
+
+  /** While nothing is under way, all that the caches hold is in the kernel, also what made no difference to it. */
+  #revisions() {
+    const isInStep = this.#outcome?.isWhole === true && this.#loop.isIdle;
+    if (isInStep) return this.#gathering.revisions();
+    return this.#outcome?.revisions ?? { policies: undefined, clusterPolicies: undefined };
+  }
+
+  /** Another machine claims an EIP that this node holds. A fact to look into, not a reason to give the EIP up. */
+  heardConflict(ip: Ip, { mac, interface: name }: Owner): void {
+    const { node, log } = this.#deps;
+    const found = finding('EipInUse', `${ip} is held by node ${node}, but ${mac} on ${name} claims it too.`);
+    log.warn({ component: 'claims', eip: ip, reason: found.reason }, found.sentence);
+    this.#tellConflict(ip, found);
+  }
+
+  #tellConflict(ip: Ip, { reason, sentence }: Finding): void {
+    this.#metrics.conflict(ip);
+    this.#warn(reason, 'Claim', sentence);
+  }
+
+  #warn(reason: Reason, action: string, note: string): void {
+    const tunnel = resourceOf('EgressTunnel');
+    const regarding = { apiVersion: apiVersionOf(tunnel), kind: tunnel.kind, name: this.#deps.node };
+    this.#deps.events.record({ regarding, type: 'Warning', reason, action, note });
+  }
+}
+
+// Without numbers in it, so that repeats are one event that counts.
+const repairedNote: Readonly<Record<KernelPart, string>> = {
+  table: 'Somebody else had changed the table inet sallyport; it was put back.',
+  network: 'Somebody else had changed devices, addresses, rules or routes of ours; they were put back.',
+  sysctls: 'Somebody else had changed kernel settings that are needed; they were put back.',
+};
+
+const policyBySlot = (gathering: Gathering): ReadonlyMap<number, PolicyKey> =>
+  new Map(
+    gathering.gather().policies.flatMap(({ key, recorded: { slot } }) => (slot === undefined ? [] : [[slot, key]])),
+  );

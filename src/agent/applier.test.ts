@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { EgressError } from '../api/error.ts';
+import type { NodeDesired } from '../core/node/desired.ts';
+import type { Gone } from '../dataplane/conntrack/conntrack.ts';
+import { systemClock } from '../runtime/process/clock.ts';
+import { Applier } from './applier.ts';
+import { nothingFound } from './found.ts';
+import type { Kernel } from './kernel.ts';
+import { createFakeNode, type FakeNode } from './testing/fake-node.ts';
+import { gatewayNode } from './testing/gateway-node.ts';
+
+const none = gatewayNode().desired;
+const one = gatewayNode('web').desired;
+const two = gatewayNode('web', 'db').desired;
+
+describe('Applier', () => {
+  let node: FakeNode;
+  let told: string[];
+  beforeEach(async () => {
+    node = await createFakeNode(systemClock);
+    told = [];
+  });
+  const open = (kernel: Kernel = node.kernel()): Applier =>
+    new Applier(
+      kernel,
+      {
+        changed: (part) => void told.push(`changed ${part}`),
+        repaired: (part) => void told.push(`repaired ${part}`),
+        forgetFailed: ({ code }) => void told.push(code),
+      },
+      nothingFound,
+    );
+  const apply = (applier: Applier, desired: NodeDesired) =>
+    applier.apply(desired, async (wanted) =>
+      (await applier.applyTable(wanted.table)) === undefined ? wanted : undefined,
+    );
+  const eips = async () => {
+    const { addresses } = await node.network.read();
+    return addresses.flatMap(({ device, ip }) => (device === 'egw-eip' ? [ip] : [])).toSorted();
+  };
+  const guarded = async () => [...((await node.kernel().nftables.read())?.elements.eips4.keys() ?? [])];
+
+  it('makes the whole node so, and then does nothing until something else is wanted', async () => {
+    const applier = open();
+    assert.deepEqual((await apply(applier, one)).problems, []);
+    assert.deepEqual(await eips(), ['10.6.0.100', 'fd06::100']);
+    assert.deepEqual(await guarded(), ['10.6.0.100']);
+    assert.ok(node.segment.sent.length > 0, 'announced');
+    const said = node.network.kernel.said.length;
+    const { transactions } = node.nft;
+    told = [];
+    assert.deepEqual(await apply(applier, one), { desired: one, problems: [], isDone: true });
+    assert.deepEqual([node.network.kernel.said.length, node.nft.transactions, told], [said, transactions, []]);
+    await apply(applier, none);
+    assert.deepEqual([await eips(), await guarded()], [[], []]);
+  });
+
+  it('takes nothing away while the table is refused: what was in force still is, with all that it needs', async () => {
+    const applier = open();
+    await apply(applier, one);
+    node.nft.failure = { code: 1, stdout: '', stderr: 'Error: Could not process rule: Cannot allocate memory' };
+    for (const wanted of [none, two]) {
+      const { desired, isDone } = await apply(applier, wanted);
+      assert.deepEqual({ desired, isDone }, { desired: undefined, isDone: false });
+      assert.ok(new Set(['10.6.0.100', 'fd06::100']).isSubsetOf(new Set<string>(await eips())));
+    }
+    node.nft.failure = undefined;
+    assert.deepEqual(await guarded(), ['10.6.0.100']);
+    assert.equal((await apply(applier, none)).isDone, true);
+    assert.deepEqual([await eips(), await guarded()], [[], []]);
+  });
+
+  it('has the addresses and routes before the table sends packets there', async () => {
+    const kernel = node.kernel();
+    const before: string[][] = [];
+    const nftables = {
+      ...kernel.nftables,
+      apply: async (...args: Parameters<Kernel['nftables']['apply']>) => {
+        before.push(await eips());
+        return kernel.nftables.apply(...args);
+      },
+    };
+    const applier = open({ ...kernel, nftables });
+    await apply(applier, two);
+    await apply(applier, none);
+    assert.deepEqual(
+      before.map(({ length }) => length),
+      [4, 4],
+      'four EIPs are there when the table comes, and still there when it goes',
+    );
+  });
+
+  it('tells a repair from a change', async () => {
+    const applier = open();
+    await apply(applier, one);
+    assert.deepEqual(new Set(told), new Set(['changed network', 'changed sysctls', 'changed table']));
+    told = [];
+    await node.network.kernel.programs.run(['ip', 'addr', 'del', '10.6.0.100/32', 'dev', 'egw-eip']);
+    node.sysctls.settings.set('net/ipv4/ip_forward', '0');
+    node.nft.meddle('delete element inet sallyport eips4 { 10.6.0.100 }\n');
+    assert.deepEqual((await apply(applier, one)).problems, []);
+    assert.deepEqual(told, [], 'nobody has said that something may be wrong');
+    for (const part of ['network', 'sysctls', 'table'] as const) applier.distrust(part);
+    await apply(applier, one);
+    assert.deepEqual(told, ['repaired network', 'repaired sysctls', 'repaired table']);
+    assert.deepEqual([await eips(), await guarded()], [['10.6.0.100', 'fd06::100'], ['10.6.0.100']]);
+  });
+
+  it('tells what is refused, does everything else, and tries again', async () => {
+    const applier = open();
+    node.network.kernel.refuse(/addr (add|replace) fd06::100/, 'RTNETLINK answers: No buffer space available');
+    node.sysctls.locked.add('net/ipv4/ip_forward');
+    const { problems, isDone, desired } = await apply(applier, one);
+    assert.deepEqual(
+      problems.map(({ finding }) => finding.reason),
+      ['RouteRefused', 'SysctlRefused'],
+    );
+    assert.deepEqual({ isDone, desired }, { isDone: false, desired: one });
+    assert.deepEqual(await eips(), ['10.6.0.100']);
+    node.network.kernel.refuse(/addr (add|replace) fd06::100/, undefined);
+    node.sysctls.locked.clear();
+    assert.deepEqual(await apply(applier, one), { desired: one, problems: [], isDone: true });
+    assert.deepEqual(await eips(), ['10.6.0.100', 'fd06::100']);
+  });
+
+  it('forgets connections later when it cannot now', async () => {
+    const kernel = node.kernel();
+    let isBroken = true;
+    const conntrack = {
+      ...node.conntrack,
+      forget: async (gone: Gone) => {
+        if (isBroken) throw new EgressError('CONNTRACK_FAILED', 'not now');
+        return node.conntrack.forget(gone);
+      },
+    };
+    const applier = open({ ...kernel, conntrack });
+    await apply(applier, one);
+    const [slot] = [...one.table.elements.slot_fwd.keys()].map((mark) => Number.parseInt(mark, 16) & 0x3fff);
+    node.conntrack.connect(slot);
+    for (const { ip } of one.claims) node.conntrack.translate(ip);
+    assert.equal((await apply(applier, none)).isDone, false);
+    assert.deepEqual([node.conntrack.slots.length, node.conntrack.eips.length], [2, one.claims.length]);
+    isBroken = false;
+    assert.equal((await apply(applier, none)).isDone, true);
+    assert.deepEqual([node.conntrack.slots, node.conntrack.eips], [[], []]);
+  });
+});

@@ -1,0 +1,154 @@
+/**
+ * Applier makes the kernel of the node what a NodeDesired says, in the order in which nothing leaks:
+ *
+ *   grow: devices, addresses, routes that are missing -> settings -> table, in one transaction -> trim: what is no longer
+ *   wanted -> announce EIPs -> forget connections of slots and EIPs that are gone
+ *
+ * So a packet that the table sends somewhere finds its way there, and one that still comes by an old way is no longer
+ * sent on it. When the table is refused, what the kernel has stays in force, and nothing of it is trimmed.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { EgressError } from '../api/error.ts';
+import { type Finding, finding } from '../core/finding.ts';
+import type { Ip } from '../core/ip/index.ts';
+import type { NetworkDesired, NodeDesired, NodeProblem, TableDesired } from '../core/node/desired.ts';
+import { SLOT_MASK } from '../core/node/numbers.ts';
+import type { Kernel, KernelPart } from './kernel.ts';
+
+/** Told about what applying did. */
+export interface ApplierHooks {
+  /** Something that was as it should be had been changed by somebody else, and was put back. */
+  repaired(part: KernelPart, changes: number): void;
+  /** Something was changed because it was to be changed. */
+  changed(part: KernelPart, changes: number): void;
+  /** Connections of slots and EIPs that are gone could not be forgotten; it is tried again. */
+  forgetFailed(error: EgressError): void;
+}
+
+/** What became of a NodeDesired. */
+export interface Applied {
+  /** What is in force; undefined when the table was refused, so that what was in force before still is. */
+  readonly desired: NodeDesired | undefined;
+  /** What the kernel could not be made to hold. */
+  readonly problems: readonly NodeProblem[];
+  /** False when it is worth trying again although nothing changes. */
+  readonly isDone: boolean;
+}
+
+/** Puts a table in force, or one like it that the kernel takes; returns what it belongs to, undefined when none is. */
+export type SettleTable = (desired: NodeDesired) => Promise<NodeDesired | undefined>;
+
+/** What connections through this node may have. */
+export interface Connected {
+  readonly slots: ReadonlySet<number>;
+  readonly eips: ReadonlySet<Ip>;
+}
+
+/** Applies one NodeDesired after the other; never call `apply` twice at once. */
+export class Applier {
+  readonly #kernel: Kernel;
+  readonly #hooks: ApplierHooks;
+  readonly #distrusted = new Set<Exclude<KernelPart, 'table'>>();
+  /** What was applied last, whole and without a refusal. */
+  #network: NetworkDesired | undefined;
+  #sysctls: NodeDesired['sysctls'] | undefined;
+  #connected: Connected;
+  /** What `#connected` was read from. */
+  #forgottenFor: NodeDesired | undefined;
+
+  /** `connected` is what the kernel holds when the agent starts. */
+  constructor(kernel: Kernel, hooks: ApplierHooks, { slots, eips }: Connected) {
+    this.#kernel = kernel;
+    this.#hooks = hooks;
+    this.#connected = { slots, eips };
+  }
+
+  /** Says that a part may differ from what was applied last: it is read and compared the next time. */
+  distrust(part: KernelPart): void {
+    if (part === 'table') this.#kernel.nftables.distrust();
+    else this.#distrusted.add(part);
+  }
+
+  /** Applies all parts in order. Rejects with an EgressError when the kernel cannot be asked at all. */
+  async apply(desired: NodeDesired, settle: SettleTable): Promise<Applied> {
+    const isSame = isDeepStrictEqual(desired.network, this.#network);
+    const mustLook = this.#distrusted.delete('network') || !isSame;
+    // Until everything has gone well, nobody knows what the network is like.
+    this.#network = undefined;
+    const problems = mustLook ? await this.#applyNetwork('grow', desired.network, isSame) : [];
+    const isGrown = problems.length === 0;
+    // After the devices: some settings are theirs.
+    problems.push(...(await this.#applySysctls(desired.sysctls)));
+    const inForce = await settle(desired);
+    if (inForce === undefined) return { desired: undefined, problems, isDone: false };
+    const mustTrim = mustLook || inForce.network !== desired.network;
+    const untrimmed = mustTrim ? await this.#applyNetwork('trim', inForce.network, isSame) : [];
+    if (isGrown && untrimmed.length === 0) this.#network = inForce.network;
+    const { refused } = this.#kernel.announcer.apply(inForce.claims);
+    problems.push(...untrimmed, ...refused.map(({ finding }) => problemOf(finding)));
+    const isForgotten = await this.#forgetConnections(inForce);
+    return { desired: inForce, problems, isDone: isForgotten && problems.length === 0 };
+  }
+
+  /** Applies a table; returns why the kernel refused it, undefined when it is in force. */
+  async applyTable(table: TableDesired): Promise<EgressError | undefined> {
+    try {
+      const { changed, drift } = await this.#kernel.nftables.apply(table);
+      // What others have changed is put back together with what is to be changed anyway.
+      this.#note('table', changed, drift.length > 0);
+      return undefined;
+    } catch (error) {
+      if (error instanceof EgressError && error.code === 'NFT_REFUSED') return error;
+      throw error;
+    }
+  }
+
+  async #applyNetwork(step: 'grow' | 'trim', network: NetworkDesired, isRepair: boolean): Promise<NodeProblem[]> {
+    const { changed, refused } = await this.#kernel.network[step](network);
+    this.#note('network', changed, isRepair);
+    return refused.map(({ what, message, reason }) => problemOf(finding(reason, `${what}: ${message}.`)));
+  }
+
+  async #applySysctls(sysctls: NodeDesired['sysctls']): Promise<NodeProblem[]> {
+    const isLooking = this.#distrusted.delete('sysctls');
+    const isSame = isDeepStrictEqual(sysctls, this.#sysctls);
+    if (isSame && !isLooking) return [];
+    const { changed, refused } = await this.#kernel.sysctls.apply(sysctls);
+    this.#note('sysctls', changed.length, isSame);
+    this.#sysctls = refused.length === 0 ? sysctls : undefined;
+    return refused.map(({ path, message }) => problemOf(finding('SysctlRefused', `${path} is not set: ${message}.`)));
+  }
+
+  /** Until they are forgotten, packets of these connections are dropped; so a failure can wait. */
+  async #forgetConnections(desired: NodeDesired): Promise<boolean> {
+    const { table, claims } = desired;
+    const last = this.#forgottenFor;
+    if (table.elements.slot_fwd === last?.table.elements.slot_fwd && claims === last.claims) return true;
+    const { slots, eips } = this.#connected;
+    const now = { slots: slotsOf(table.elements.slot_fwd), eips: new Set(claims.map(({ ip }) => ip)) };
+    const gone = { slots: [...slots.difference(now.slots)], eips: [...eips.difference(now.eips)] };
+    try {
+      if (gone.slots.length + gone.eips.length > 0) await this.#kernel.conntrack.forget(gone);
+      this.#connected = now;
+      this.#forgottenFor = desired;
+      return true;
+    } catch (error) {
+      if (!(error instanceof EgressError)) throw error;
+      this.#connected = { slots: slots.union(now.slots), eips: eips.union(now.eips) };
+      this.#hooks.forgetFailed(error);
+      return false;
+    }
+  }
+
+  #note(part: KernelPart, changes: number, isRepair: boolean): void {
+    if (changes === 0) return;
+    if (isRepair) this.#hooks.repaired(part, changes);
+    else this.#hooks.changed(part, changes);
+  }
+}
+
+/** The slots that a kernel forwards. */
+export const slotsOf = (slotForward: ReadonlyMap<string, string>): ReadonlySet<number> =>
+  new Set([...slotForward.keys()].map((mark) => Number.parseInt(mark, 16) & SLOT_MASK));
+
+const problemOf = (found: Finding): NodeProblem => ({ finding: found, policy: undefined });

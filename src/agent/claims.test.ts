@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import type { Finding } from '../core/finding.ts';
+import { type Ip, parseIp } from '../core/ip/index.ts';
+import { projectTunnel } from '../core/project/index.ts';
+import type { TunnelView } from '../core/view.ts';
+import { createAnnouncer } from '../dataplane/announce/announcer.ts';
+import { createFakeSegment, type FakeSegment } from '../dataplane/announce/testing/fake-segment.ts';
+import { ManualClock } from '../runtime/process/clock.ts';
+import { Claims } from './claims.ts';
+
+const ipOf = (text: string): Ip => {
+  const parsed = parseIp(text);
+  assert.ok(parsed.ok);
+  return parsed.value;
+};
+const claim = (text: string) => ({ ip: ipOf(text), interfaces: ['eth0'] });
+const first = claim('192.0.2.1');
+const second = claim('2001:db8::2');
+
+const tunnelOf = (node: string, held: readonly string[]): TunnelView =>
+  projectTunnel(
+    { metadata: { name: node }, status: { report: { eips: held.map((ip) => ({ ip, epoch: 0 })) } } },
+    'never',
+  );
+
+describe('Claims', () => {
+  let clock: ManualClock;
+  let segment: FakeSegment;
+  let changes: number;
+  let conflicts: Finding[];
+  beforeEach(() => {
+    clock = new ManualClock();
+    segment = createFakeSegment({ eth0: '66:00:00:00:00:01' });
+    changes = 0;
+    conflicts = [];
+  });
+  const open = (held: readonly string[] = []): Claims => {
+    const announcer = createAnnouncer({ open: segment.open, clock, onConflict: () => {} });
+    return new Claims(
+      {
+        node: 'a',
+        announcer,
+        clock,
+        spawn: (_name, promise) => void promise,
+        onChange: () => {
+          changes += 1;
+        },
+        hooks: { conflict: (_ip, found) => void conflicts.push(found) },
+      },
+      new Set(held.map(ipOf)),
+    );
+  };
+  const wanting = (...claims: (typeof first)[]) => ({ claims, unclaimed: [] });
+  const states = ({ unclaimable }: Claims) =>
+    [...unclaimable].map(([ip, state]) => `${ip} ${state === 'probing' ? state : state.reason}`);
+
+  it('asks about a new EIP, and lets it be claimed when nobody answers in time', async () => {
+    const claims = open();
+    assert.equal(claims.judge(wanting(first, second), []), true);
+    assert.deepEqual(states(claims), ['192.0.2.1 probing', '2001:db8::2 probing']);
+    let isSettled = false;
+    const settled = claims.settled().then(() => {
+      isSettled = true;
+    });
+    await clock.advance(24);
+    assert.deepEqual([changes, isSettled], [0, false]);
+    await clock.advance(1);
+    await settled;
+    assert.deepEqual(states(claims), []);
+    assert.ok(changes > 0);
+    assert.equal(claims.judge(wanting(first, second), []), false, 'what is known is not asked again');
+    assert.equal(segment.openSockets, 0);
+  });
+
+  it('does not claim what another machine has, asks again every 30 s, and takes it when it is free', async () => {
+    const machine = segment.host('66:00:00:00:00:99');
+    machine.addresses.add(first.ip);
+    const claims = open();
+    claims.judge(wanting(first), []);
+    await clock.advance(25);
+    assert.deepEqual(states(claims), ['192.0.2.1 EipInUse']);
+    assert.match(
+      conflicts[0]?.sentence ?? '',
+      /^192\.0\.2\.1 is in use by 66:00:00:00:00:99, which node a sees on eth0\./,
+    );
+    const shown = claims.unclaimable;
+    await clock.advance(30_000);
+    assert.equal(conflicts.length, 2, 'asked again');
+    assert.equal(claims.unclaimable, shown, 'the same answer changes nothing');
+    machine.addresses.delete(first.ip);
+    await clock.advance(29_999);
+    assert.deepEqual(states(claims), ['192.0.2.1 EipInUse'], 'not before its time');
+    await clock.advance(100);
+    assert.deepEqual(states(claims), []);
+    claims.close();
+  });
+
+  it('asks nothing about what the kernel held at the start, but does when the EIP returns later', async () => {
+    const claims = open(['192.0.2.1']);
+    assert.equal(claims.judge(wanting(first), []), false);
+    assert.equal(segment.sent.length, 0);
+    claims.judge(wanting(), []);
+    assert.equal(claims.judge(wanting(first), []), true);
+    assert.deepEqual(states(claims), ['192.0.2.1 probing']);
+    claims.close();
+  });
+
+  it('asks nothing about what another node reports to hold; its own old report does not count', () => {
+    const claims = open();
+    assert.equal(claims.judge(wanting(first), [tunnelOf('b', ['192.0.2.1'])]), false);
+    assert.equal(claims.judge(wanting(first, second), [tunnelOf('a', ['2001:db8::2'])]), true);
+    assert.deepEqual(states(claims), ['2001:db8::2 probing']);
+    claims.close();
+  });
+
+  it('forgets an EIP that is no longer wanted, also while it waits for an answer', async () => {
+    const claims = open();
+    claims.judge(wanting(first), []);
+    assert.equal(claims.judge(wanting(), []), true);
+    assert.deepEqual(states(claims), []);
+    await clock.advance(60_000);
+    assert.equal(changes, 0);
+  });
+});

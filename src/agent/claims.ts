@@ -1,0 +1,135 @@
+/**
+ * Claims asks the network about an EIP before the node takes it: an address that another machine answers for is not
+ * claimed, and no packet leaves with it. An answer is awaited once per EIP; nothing is asked about an EIP that the
+ * kernel of this node holds already (a restart), or that another node reports to hold (a move).
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { type Finding, finding } from '../core/finding.ts';
+import type { Ip } from '../core/ip/index.ts';
+import type { Claim, NodeDesired } from '../core/node/desired.ts';
+import type { NodeInput } from '../core/node/input.ts';
+import type { Announcer } from '../dataplane/announce/announcer.ts';
+import type { Clock } from '../runtime/process/clock.ts';
+import type { Tasks } from '../runtime/process/tasks.ts';
+
+/** Told about what was found. */
+export interface ClaimHooks {
+  /** Another machine answers for an EIP that the node is to own. */
+  conflict(ip: Ip, found: Finding): void;
+}
+
+/** What claims need. */
+export interface ClaimsDeps {
+  readonly node: string;
+  readonly announcer: Pick<Announcer, 'probe'>;
+  readonly clock: Clock;
+  readonly spawn: Tasks['spawn'];
+  /** Called when `unclaimable` has changed by an answer of the network, or by its silence. */
+  readonly onChange: () => void;
+  readonly hooks: ClaimHooks;
+}
+
+/** How long another machine has to answer. Part of the time until the first packet of a new policy. */
+const answerMs = 25;
+/** An EIP that is in use elsewhere is asked for again after this long. */
+const againMs = 30_000;
+
+/** What is known about an EIP that the node is to own. */
+interface Known {
+  readonly claim: Claim;
+  readonly state: 'free' | 'probing' | Finding;
+  /** Ends the question that is under way, or the wait for the next one. */
+  readonly cancel: () => void;
+  /** The end of the first question; undefined when it is over. */
+  readonly answered?: Promise<void>;
+}
+
+/** The EIPs that the node is to own, and which of them it may not claim. */
+export class Claims {
+  readonly #deps: ClaimsDeps;
+  readonly #knownByIp = new Map<Ip, Known>();
+  #held: ReadonlySet<Ip>;
+  #unclaimable: NodeInput['unclaimable'] = new Map();
+
+  /** `held` are the EIPs that the kernel holds when the agent starts. */
+  constructor(deps: ClaimsDeps, held: ReadonlySet<Ip>) {
+    this.#deps = deps;
+    this.#held = held;
+  }
+
+  /** For the NodeInput. The same value until something in it changes. */
+  get unclaimable(): NodeInput['unclaimable'] {
+    return this.#unclaimable;
+  }
+
+  /**
+   * Looks at what was decided: begins to ask about new EIPs and forgets those that are no longer wanted. Returns true
+   * when `unclaimable` is another one now, so that the decision has to be made again.
+   */
+  judge({ claims, unclaimed }: Pick<NodeDesired, 'claims' | 'unclaimed'>, tunnels: NodeInput['tunnels']): boolean {
+    const wanted = new Map([...claims, ...unclaimed].map((claim) => [claim.ip, claim]));
+    for (const ip of [...this.#knownByIp.keys()]) if (!wanted.has(ip)) this.#forget(ip);
+    const unknown = [...wanted.values()].filter(({ ip }) => !this.#knownByIp.has(ip));
+    if (unknown.length > 0) {
+      const others = tunnels.filter(({ node }) => node !== this.#deps.node);
+      const taken = new Set([...this.#held, ...others.flatMap(({ held }) => held.map(({ ip }) => ip))]);
+      for (const claim of unknown) {
+        if (taken.has(claim.ip)) this.#knownByIp.set(claim.ip, { claim, state: 'free', cancel: nothing });
+        else this.#probe(claim, 'probing');
+      }
+    }
+    // Only the first look is about what the kernel held before: an EIP that leaves and returns is asked for again.
+    this.#held = new Set();
+    return this.#publish();
+  }
+
+  /** Resolves when no EIP is asked about for the first time any more: at the latest after the time to answer. */
+  async settled(): Promise<void> {
+    await Promise.all([...this.#knownByIp.values()].map(({ answered }) => answered));
+  }
+
+  /** Asks nothing more. */
+  close(): void {
+    for (const ip of [...this.#knownByIp.keys()]) this.#forget(ip);
+  }
+
+  #forget(ip: Ip): void {
+    this.#knownByIp.get(ip)?.cancel();
+    this.#knownByIp.delete(ip);
+  }
+
+  /** Asks the network; until it has answered, or had its time, the EIP stays in the given state. */
+  #probe(claim: Claim, state: Known['state']): void {
+    const { announcer, spawn, onChange } = this.#deps;
+    const stop = new AbortController();
+    const answered = announcer.probe(claim, answerMs).then((answer) => {
+      if (stop.signal.aborted) return;
+      if (answer === undefined) this.#knownByIp.set(claim.ip, { claim, state: 'free', cancel: nothing });
+      else this.#refuse(claim, answer);
+      if (this.#publish()) onChange();
+    });
+    spawn(`probe ${claim.ip}`, answered);
+    const known = { claim, state, cancel: () => stop.abort() };
+    this.#knownByIp.set(claim.ip, state === 'probing' ? { ...known, answered } : known);
+  }
+
+  #refuse(claim: Claim, answer: { readonly mac: string; readonly interface: string }): void {
+    const { node, clock, hooks } = this.#deps;
+    const what = `${claim.ip} is in use by ${answer.mac}, which node ${node} sees on ${answer.interface}.`;
+    const found = finding('EipInUse', what);
+    hooks.conflict(claim.ip, found);
+    const cancel = clock.after(againMs, () => this.#probe(claim, found));
+    this.#knownByIp.set(claim.ip, { claim, state: found, cancel });
+  }
+
+  /** Makes `unclaimable` anew; true when it says something else than before. */
+  #publish(): boolean {
+    const next = new Map<Ip, Finding | 'probing'>();
+    for (const [ip, { state }] of this.#knownByIp) if (state !== 'free') next.set(ip, state);
+    if (isDeepStrictEqual(next, this.#unclaimable)) return false;
+    this.#unclaimable = next;
+    return true;
+  }
+}
+
+const nothing = (): void => {};

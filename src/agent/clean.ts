@@ -1,0 +1,50 @@
+/**
+ * Cleaning takes everything of ours off a node: the table, devices with their addresses, rules, routes and proxy entries,
+ * settings, the state folder. It asks no API server, so it also works after the cluster is gone. It may be repeated.
+ */
+import { rm } from 'node:fs/promises';
+import { EgressError } from '../api/error.ts';
+import type { Log } from '../runtime/process/log.ts';
+import type { Kernel } from './kernel.ts';
+
+/** What cleaning needs. */
+export interface CleanDeps {
+  readonly kernel: Pick<Kernel, 'nftables' | 'network' | 'sysctls'>;
+  readonly stateFolder: string;
+  readonly log: Log;
+}
+
+/** Cleans the node; every step is tried whatever the others do. Returns false when something is left. */
+export const cleanNode = async ({ kernel, stateFolder, log }: CleanDeps): Promise<boolean> => {
+  const lefts: string[] = [];
+  const attempt = async (what: string, step: () => Promise<readonly string[]>): Promise<void> => {
+    try {
+      const refused = await step();
+      lefts.push(...refused);
+      if (refused.length === 0) log.info({ component: 'clean' }, `${what}: gone`);
+    } catch (error) {
+      if (!(error instanceof EgressError)) throw error;
+      lefts.push(`${what}: ${error.message}`);
+    }
+  };
+  // The table first: without it no packet is sent into the tunnel any more.
+  await attempt('the table', async () => {
+    await kernel.nftables.remove();
+    return [];
+  });
+  await attempt('devices, rules and routes', async () =>
+    (await kernel.network.remove()).refused.map(({ what, message }) => `${what}: ${message}`),
+  );
+  await attempt('kernel settings', async () =>
+    (await kernel.sysctls.restore()).refused.map(({ path, message }) => `${path}: ${message}`),
+  );
+  // What could not be put back is written there: the next try needs it.
+  if (lefts.length === 0) {
+    await rm(stateFolder, { recursive: true, force: true }).catch((error: NodeJS.ErrnoException) => {
+      // In a pod the folder is a mount: it is emptied and stays.
+      if (error.code !== 'EBUSY') throw error;
+    });
+  }
+  for (const left of lefts) log.error({ component: 'clean' }, left);
+  return lefts.length === 0;
+};

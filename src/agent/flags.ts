@@ -1,0 +1,57 @@
+/** The command line of the agent as values. */
+import { listenFlag, logLevelFlag, refuseFlag } from '../runtime/config/flag.ts';
+import type { LogLevel } from '../runtime/process/log.ts';
+import type { ListenOptions } from '../runtime/serve/listen.ts';
+
+/** Flags as they were written. */
+export interface AgentFlags {
+  readonly nodeName?: string;
+  readonly config?: string;
+  readonly kubeconfig?: string;
+  readonly healthAddress: string;
+  readonly stateFolder: string;
+  readonly sysctlRoot: string;
+  readonly logLevel: string;
+  readonly clean?: true;
+}
+
+/** What the flags ask for. */
+export interface AgentOptions {
+  readonly node: string;
+  /** Undefined: the defaults. */
+  readonly configPath: string | undefined;
+  /** Undefined: the pod's service account, or KUBECONFIG. */
+  readonly kubeconfigPath: string | undefined;
+  readonly health: ListenOptions;
+  readonly stateFolder: string;
+  readonly sysctlRoot: string;
+  readonly logLevel: LogLevel;
+}
+
+/** The flags and what they are when they are not given. */
+export const agentDefaults = {
+  healthAddress: ':8081',
+  stateFolder: '/run/sallyport',
+  sysctlRoot: '/proc/sys',
+  logLevel: 'info',
+} as const;
+
+/** Reads the flags; throws CONFIG_INVALID with one sentence that names the flag, the value and what is allowed. */
+export const readAgentFlags = (flags: AgentFlags, env: { readonly NODE_NAME?: string | undefined }): AgentOptions => ({
+  // Cleaning up needs no name: it looks only at the kernel it runs on.
+  node: nodeName(flags.nodeName ?? env.NODE_NAME ?? '', flags.clean === true),
+  configPath: flags.config,
+  kubeconfigPath: flags.kubeconfig,
+  health: listenFlag('--health-address', flags.healthAddress),
+  stateFolder: absolute('--state-folder', flags.stateFolder),
+  sysctlRoot: absolute('--sysctl-root', flags.sysctlRoot),
+  logLevel: logLevelFlag(flags.logLevel),
+});
+
+const nodeName = (text: string, mayBeAbsent: boolean): string =>
+  (mayBeAbsent && text === '') || /^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/.test(text)
+    ? text
+    : refuseFlag('--node-name', text, 'the name of the Node that the agent runs on; NODE_NAME serves as well');
+
+const absolute = (flag: string, text: string): string =>
+  text.startsWith('/') ? text : refuseFlag(flag, text, 'an absolute path');

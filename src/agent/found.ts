@@ -1,0 +1,47 @@
+/**
+ * What the kernel holds of ours when the agent starts, from a run before. Rules outlive the agent, and a restart must not
+ * move anything: EIPs that are held are not asked for again, and gateway nodes keep their numbers.
+ */
+import type { Ip } from '../core/ip/index.ts';
+import { GATEWAY_NUMBERS, gatewayTable } from '../core/node/numbers.ts';
+import type { TunnelView } from '../core/view.ts';
+import { slotsOf } from './applier.ts';
+import type { Kernel } from './kernel.ts';
+
+/** What was found. */
+export interface Found {
+  /** EIPs on the device that holds them. */
+  readonly eips: ReadonlySet<Ip>;
+  /** Slots that connections may have. */
+  readonly slots: ReadonlySet<number>;
+  /** gateway node -> its number in marks and routing tables */
+  readonly gatewayNumbers: ReadonlyMap<string, number>;
+}
+
+/** Reads the kernel. Rejects with an EgressError when it cannot be read. */
+export const readFound = async (
+  { network, nftables }: Pick<Kernel, 'network' | 'nftables'>,
+  tunnels: readonly TunnelView[],
+): Promise<Found> => {
+  const [actual, table] = [await network.read(), await nftables.read()];
+  const holders = new Set(actual.links.filter(({ role }) => role === 'holder').map(({ name }) => name));
+  const nodeByIp = new Map(
+    tunnels.flatMap(({ node, recorded: { ipv4, ipv6 } }) =>
+      [ipv4, ipv6].filter((ip) => ip !== undefined).map((ip): [Ip, string] => [ip, node]),
+    ),
+  );
+  const gatewayNumbers = new Map<string, number>();
+  for (const { table: number, via } of actual.routes) {
+    const gateway = number - gatewayTable(0);
+    const node = via === undefined ? undefined : nodeByIp.get(via);
+    if (node !== undefined && gateway >= 1 && gateway <= GATEWAY_NUMBERS) gatewayNumbers.set(node, gateway);
+  }
+  return {
+    eips: new Set(actual.addresses.filter(({ device }) => holders.has(device)).map(({ ip }) => ip)),
+    slots: slotsOf(table?.elements.slot_fwd ?? new Map()),
+    gatewayNumbers,
+  };
+};
+
+/** Nothing: the kernel of a node that has just booted, or one that cannot be read. */
+export const nothingFound: Found = { eips: new Set(), slots: new Set(), gatewayNumbers: new Map() };

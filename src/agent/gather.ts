@@ -1,0 +1,71 @@
+/**
+ * Gathering turns the caches into the lists of a NodeInput. A list is the same value until something in it changes, so
+ * whoever plans knows by identity which part of the last plan still holds.
+ */
+import { clusterInfoName } from '../api/egress-cluster-info.ts';
+import type { NodeInput } from '../core/node/input.ts';
+import type { Informer } from '../runtime/kube/informer.ts';
+import type { Caches } from './caches.ts';
+
+/** What the cluster says: the part of a NodeInput that comes from the API server. */
+export type Gathered = Pick<NodeInput, 'ranges' | 'tunnels' | 'policies' | 'namespaces' | 'pods'>;
+
+/** Up to which version of each kind of policy something holds; undefined until it was read. */
+export interface Revisions {
+  readonly policies: string | undefined;
+  readonly clusterPolicies: string | undefined;
+}
+
+/** The caches as lists. */
+export interface Gathering {
+  /** The lists as the caches are now. */
+  gather(): Gathered;
+  /** The versions that the lists stand for. */
+  revisions(): Revisions;
+  /** Labels of the node itself; none until it was read. */
+  labels(): Readonly<Record<string, string>>;
+}
+
+/** Follows the caches; `onChange` is called for every change of what `gather` or `labels` return. */
+export const createGathering = (caches: Caches, onChange: () => void, node: string): Gathering => {
+  const listOf = <T>(...informers: readonly Informer<T>[]): (() => readonly T[]) => {
+    let list: readonly T[] | undefined;
+    for (const informer of informers) {
+      informer.subscribe(() => {
+        list = undefined;
+        onChange();
+      });
+    }
+    return () => {
+      list ??= informers.flatMap(({ store }) => [...store.values()]);
+      return list;
+    };
+  };
+  const tunnels = listOf(caches.tunnels);
+  const policies = listOf(caches.policies, caches.clusterPolicies);
+  const namespaces = listOf(caches.namespaces);
+  const pods = listOf(caches.pods);
+  caches.clusterInfos.subscribe(onChange);
+  caches.ownNode.subscribe(onChange);
+  // While a cache is read anew it has no version; what it held before still holds.
+  let known: Revisions = { policies: undefined, clusterPolicies: undefined };
+  return {
+    gather: () => ({
+      ranges: caches.clusterInfos.store.get(clusterInfoName),
+      tunnels: tunnels(),
+      policies: policies(),
+      namespaces: namespaces(),
+      pods: pods(),
+    }),
+    revisions: () => {
+      known = {
+        policies: caches.policies.version ?? known.policies,
+        clusterPolicies: caches.clusterPolicies.version ?? known.clusterPolicies,
+      };
+      return known;
+    },
+    labels: () => caches.ownNode.store.get(node)?.labels ?? noLabels,
+  };
+};
+
+const noLabels: Readonly<Record<string, string>> = {};

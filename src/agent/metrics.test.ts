@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { policyKey } from '../core/view.ts';
+import { createFakeConntrack } from '../dataplane/conntrack/testing/fake-conntrack.ts';
+import { createFakeNftables } from '../dataplane/nft/testing/fake.ts';
+import { ManualClock } from '../runtime/process/clock.ts';
+import { createLog } from '../runtime/process/log.ts';
+import { createMetrics } from '../runtime/process/metrics.ts';
+import { createAgentMetrics } from './metrics.ts';
+import { gatewayNode } from './testing/gateway-node.ts';
+
+/** A gateway node whose table counts. */
+const countingNode = async () => {
+  const { desired, policies } = gatewayNode('web', 'idle');
+  const nftables = createFakeNftables();
+  await nftables.apply(desired.table);
+  const slots = new Map(policies.map(({ key, recorded }) => [recorded.slot ?? 0, key]));
+  const [mark = ''] = [...desired.table.elements.slot_fwd.keys()].filter(
+    (key) => slots.get(Number.parseInt(key, 16) & 0x3fff) === policyKey('shop', 'web'),
+  );
+  const [eip = ''] = desired.table.elements.eips4.keys();
+  const conntrack = createFakeConntrack();
+  const { registry, instruments } = createMetrics();
+  const clock = new ManualClock();
+  const log = createLog({ process: 'test', level: 'silent' });
+  const outcome = () => undefined;
+  createAgentMetrics({ instruments, kernel: { nftables, conntrack }, clock, log, policyBySlot: () => slots, outcome });
+  const lines = async (name: string) => (await registry.metrics()).split('\n').filter((line) => line.startsWith(name));
+  return { nftables, conntrack, clock, mark, eip, lines };
+};
+
+test('what the kernel counts is shown by policy and by EIP; what has no packet is not shown', async () => {
+  const { nftables, mark, eip, lines } = await countingNode();
+  nftables.kernel.count('slot_fwd', mark, { packets: 3, bytes: 300 });
+  nftables.kernel.count('sent4', eip, { packets: 2, bytes: 200 });
+  assert.deepEqual(await lines('sallyport_policy_packets_total'), [
+    'sallyport_policy_packets_total{policy="shop/web"} 3',
+  ]);
+  assert.deepEqual(await lines('sallyport_policy_bytes_total'), [
+    'sallyport_policy_bytes_total{policy="shop/web"} 300',
+  ]);
+  assert.deepEqual(await lines('sallyport_eip_bytes_total'), [
+    `sallyport_eip_bytes_total{eip="${eip}",direction="sent"} 200`,
+  ]);
+  assert.ok((await lines('sallyport_dropped_packets_total')).length > 5, 'every reason is shown from the start');
+});
+
+test('the kernel is read once for the metrics of a scrape, and anew for a later one', async () => {
+  const { nftables, clock, mark, lines } = await countingNode();
+  await lines('sallyport');
+  nftables.kernel.count('slot_fwd', mark, { packets: 9, bytes: 900 });
+  assert.deepEqual(await lines('sallyport_policy_packets_total'), []);
+  await clock.advance(1_001);
+  assert.deepEqual(await lines('sallyport_policy_packets_total'), [
+    'sallyport_policy_packets_total{policy="shop/web"} 9',
+  ]);
+});
+
+test('a kernel that cannot be read costs its own values only', async () => {
+  const { nftables, conntrack, lines } = await countingNode();
+  conntrack.connect(undefined);
+  conntrack.usage = { limit: 100, insertFailed: 4, dropped: 5 };
+  nftables.kernel.failure = { code: 127, stdout: '', stderr: 'spawn nft ENOENT' };
+  assert.deepEqual(await lines('sallyport_dropped_packets_total'), []);
+  assert.deepEqual(await lines('sallyport_conntrack'), [
+    'sallyport_conntrack_entries 2',
+    'sallyport_conntrack_limit 100',
+    'sallyport_conntrack_failures_total{kind="insert_failed"} 4',
+    'sallyport_conntrack_failures_total{kind="dropped"} 5',
+  ]);
+});

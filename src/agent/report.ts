@@ -1,0 +1,134 @@
+/**
+ * Reporter writes what the node has come to into the status of its EgressTunnel: which interface carries the tunnel, up
+ * to which versions of policies the kernel is in step, which EIPs it holds, what could not be done, and that the agent
+ * is alive. The controller reads it; nothing on the node waits for it.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { EgressTunnelStatus } from '../api/egress-tunnel.ts';
+import { resourceOf } from '../api/kinds.ts';
+import type { ParentView } from '../core/node/input.ts';
+import { ApiError, isNotFound } from '../runtime/kube/api-error.ts';
+import type { KubeClient } from '../runtime/kube/client.ts';
+import { type Clock, wait } from '../runtime/process/clock.ts';
+import type { Log } from '../runtime/process/log.ts';
+import type { Revisions } from './gather.ts';
+import type { Outcome } from './keeper.ts';
+
+/** The part of the status that the agent owns, without the heartbeat. */
+export type Report = Required<Pick<EgressTunnelStatus, 'tunnel' | 'report'>>;
+
+/** What a reporter needs. */
+export interface ReporterDeps {
+  readonly node: string;
+  readonly client: Pick<KubeClient, 'applyStatus'>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Between two signs of life. */
+  readonly heartbeatMs: () => number;
+  /** The versions that the kernel reflects at this moment. */
+  readonly revisions: () => Revisions;
+}
+
+const fieldManager = 'sallyport-agent';
+/** Writes are at least this far apart, whatever happens. */
+const restMs = 1_000;
+/** More problems than this are a flood that nobody reads, and the object has to stay small. */
+const mostProblems = 50;
+
+/** The report of one node. Call `set` for every outcome and `run` once. */
+export class Reporter {
+  readonly #deps: ReporterDeps;
+  #wanted: Report | undefined;
+  #written: Report | undefined;
+  #revisions: Revisions | undefined;
+  #wake = new AbortController();
+
+  constructor(deps: ReporterDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Takes a new report, which is written at once if the last write was long enough ago. Nothing happens when it says the
+   * same as the last one about the same versions of policies.
+   */
+  set(report: Report, revisions: Revisions): void {
+    if (revisions === this.#revisions && isDeepStrictEqual(report, this.#wanted)) return;
+    this.#revisions = revisions;
+    this.#wanted = report;
+    this.#wake.abort();
+  }
+
+  /** Writes again soon: the EgressTunnel is another object than the one that was written to. */
+  repeat(): void {
+    this.#written = undefined;
+    this.#wake.abort();
+  }
+
+  /** Writes until the signal is aborted. Rejects only for bugs. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, heartbeatMs } = this.#deps;
+    while (!signal.aborted) {
+      this.#wake = new AbortController();
+      if (this.#wanted !== undefined) {
+        await this.#write(this.#wanted, signal);
+        await wait(clock, restMs, signal);
+        if (this.#wanted !== this.#written) continue;
+      }
+      await wait(clock, heartbeatMs() - restMs, AbortSignal.any([signal, this.#wake.signal]));
+    }
+  }
+
+  async #write(wanted: Report, signal: AbortSignal): Promise<void> {
+    const { node, client, clock, log, revisions } = this.#deps;
+    const report = { ...wanted.report, ...appliedOf(revisions()) };
+    const object = {
+      metadata: { name: node },
+      status: { ...wanted, report, lastHeartbeatTime: clock.now().toISOString() },
+    };
+    try {
+      await client.applyStatus(resourceOf('EgressTunnel'), object, {
+        fieldManager,
+        force: true,
+        signal,
+        timeoutMs: 5_000,
+        retries: 0,
+      });
+      this.#written = wanted;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!(error instanceof ApiError)) throw error;
+      // Without an EgressTunnel there is nobody to report to yet: the controller makes it.
+      if (!isNotFound(error))
+        log.warn({ component: 'report', reason: error.reason }, `cannot report: ${error.message}`);
+    }
+  }
+}
+
+/** The report of an outcome. */
+export const reportOf = ({ desired, host, problems }: Outcome): Report => {
+  const parent = host?.parent;
+  // The interface is named when the tunnel device stands on it: that is how the controller knows that it does.
+  const hasTunnel = desired?.network.links.some(({ kind }) => kind === 'vxlan') === true;
+  return {
+    tunnel: hasTunnel && parent !== undefined && 'name' in parent ? { parent: parentStatus(parent) } : {},
+    report: {
+      eips: (desired?.claims ?? []).map(({ ip }) => ({ ip, epoch: 0 })),
+      problems: problems.slice(0, mostProblems).map(({ finding: { reason, sentence }, policy }) => ({
+        reason,
+        message: sentence,
+        ...(policy === undefined ? {} : { policy }),
+      })),
+    },
+  };
+};
+
+const parentStatus = ({ name, ipv4, ipv6 }: ParentView) => ({
+  name,
+  ...(ipv4 === undefined ? {} : { ipv4 }),
+  ...(ipv6 === undefined ? {} : { ipv6 }),
+});
+
+const appliedOf = ({ policies, clusterPolicies }: Revisions) => ({
+  ...(policies === undefined ? {} : { appliedRevision: policies }),
+  ...(clusterPolicies === undefined ? {} : { appliedClusterRevision: clusterPolicies }),
+});

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Config } from '../api/config.ts';
+import { nodeSettingsOf, parentChoiceOf } from './settings.ts';
+
+const config = (feature: object) => Config.parse({ feature });
+
+describe('settings of a node', () => {
+  it('come from the configuration', () => {
+    const settings = nodeSettingsOf(
+      config({
+        enableIPv6: true,
+        tunnelIpv4Subnet: '10.200.0.0/20',
+        tunnelIpv6Subnet: 'fd22::/100',
+        vxlan: { name: 'tun0', id: 7, port: 4790, disableChecksumOffload: true },
+        announcedInterfacesToExclude: ['^docker'],
+      }),
+    );
+    assert.deepEqual(settings, {
+      hasIpv4: true,
+      hasIpv6: true,
+      device: 'tun0',
+      holder: 'egw-eip',
+      vxlanId: 7,
+      port: 4790,
+      hasChecksums: false,
+      tunnelPrefixLength: { ipv4: 20, ipv6: 100 },
+      notAnnounced: [/^docker/],
+    });
+  });
+
+  it('choose the interface of the tunnel: the first entry that matches the labels, else the method', () => {
+    const named = config({
+      tunnelDetectMethod: 'interface=eth1',
+      tunnelDetectCustomInterface: [
+        { nodeSelector: { rack: 'a', disk: 'ssd' }, interfaceName: 'bond0' },
+        { nodeSelector: { rack: 'a' }, interfaceName: 'eth2' },
+      ],
+    });
+    assert.deepEqual(parentChoiceOf(config({}), {}), { kind: 'defaultRoute' });
+    assert.deepEqual(parentChoiceOf(named, {}), { kind: 'interface', name: 'eth1' });
+    assert.deepEqual(parentChoiceOf(named, { rack: 'a' }), { kind: 'interface', name: 'eth2' });
+    assert.deepEqual(parentChoiceOf(named, { rack: 'a', disk: 'ssd' }), { kind: 'interface', name: 'bond0' });
+    assert.deepEqual(parentChoiceOf(named, { rack: 'b' }), { kind: 'interface', name: 'eth1' });
+  });
+});

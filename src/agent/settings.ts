@@ -1,0 +1,37 @@
+/** What the configuration means for one node. */
+import type { Config } from '../api/config.ts';
+import { parseCidrMasking, prefixLengthOf } from '../core/ip/index.ts';
+import type { NodeSettings } from '../core/node/input.ts';
+import type { ParentChoice } from '../dataplane/ip/host.ts';
+
+/** The device that holds EIPs. It is not in the configuration: nobody else has to know its name. */
+export const holderName = 'egw-eip';
+
+/** The settings of a node. */
+export const nodeSettingsOf = ({ feature }: Config): NodeSettings => ({
+  hasIpv4: feature.enableIPv4,
+  hasIpv6: feature.enableIPv6,
+  device: feature.vxlan.name,
+  holder: holderName,
+  vxlanId: feature.vxlan.id,
+  port: feature.vxlan.port,
+  hasChecksums: !feature.vxlan.disableChecksumOffload,
+  tunnelPrefixLength: { ipv4: lengthOf(feature.tunnelIpv4Subnet, 32), ipv6: lengthOf(feature.tunnelIpv6Subnet, 128) },
+  notAnnounced: feature.announcedInterfacesToExclude.map((text) => new RegExp(text)),
+});
+
+/** Which interface carries the tunnel of a node with these labels: the first entry that matches, else the method. */
+export const parentChoiceOf = ({ feature }: Config, labels: Readonly<Record<string, string>>): ParentChoice => {
+  const own = feature.tunnelDetectCustomInterface.find(({ nodeSelector }) =>
+    Object.entries(nodeSelector).every(([key, value]) => labels[key] === value),
+  );
+  const [, named] = feature.tunnelDetectMethod.split('interface=');
+  const name = own?.interfaceName ?? named;
+  return name === undefined ? { kind: 'defaultRoute' } : { kind: 'interface', name };
+};
+
+// The configuration was checked when it was read: each is a CIDR of its family.
+const lengthOf = (cidr: string, fallback: number): number => {
+  const parsed = parseCidrMasking(cidr);
+  return parsed.ok ? prefixLengthOf(parsed.value) : fallback;
+};

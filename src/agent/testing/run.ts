@@ -1,0 +1,60 @@
+/** An agent that runs in a test, against any API server and on any kernel. */
+import { Config } from '../../api/config.ts';
+import type { ServerAccess } from '../../runtime/kube/access.ts';
+import type { EventFacts } from '../../runtime/kube/event-recorder.ts';
+import { createKubeClient } from '../../runtime/kube/http-client.ts';
+import type { Clock } from '../../runtime/process/clock.ts';
+import { createLog } from '../../runtime/process/log.ts';
+import { createMetrics } from '../../runtime/process/metrics.ts';
+import { eventually } from '../../runtime/testing/eventually.ts';
+import { Agent } from '../agent.ts';
+import type { Kernel } from '../kernel.ts';
+
+/** A running agent. */
+export interface RunningAgent {
+  readonly agent: Agent;
+  /** Events that it recorded. */
+  readonly events: readonly EventFacts[];
+  /** The text of its metrics. */
+  metrics(): Promise<string>;
+  /** Resolves when the kernel holds what it should. */
+  ready(): Promise<void>;
+  /** Stops it; rejects when it has failed. */
+  stop(): Promise<void>;
+}
+
+const feature = { enableIPv6: true, gatewayFailover: { tunnelUpdatePeriod: 1 } };
+
+/** Starts the agent of node `a`; it reports every second. */
+export const startAgent = (access: ServerAccess, kernel: Kernel, clock: Clock): RunningAgent => {
+  const metrics = createMetrics();
+  const events: EventFacts[] = [];
+  const client = createKubeClient({ access, userAgent: 'test', clock, random: Math.random });
+  const failure = Promise.withResolvers<never>();
+  const agent = new Agent({
+    node: 'a',
+    config: { current: Config.parse({ feature }), changed: () => () => {} },
+    client,
+    kernel,
+    events: { record: (facts) => void events.push(facts) },
+    metrics,
+    clock,
+    random: Math.random,
+    log: createLog({ process: 'test', level: 'silent' }),
+    spawn: (_name, promise) => void promise.catch(failure.reject),
+  });
+  const stop = new AbortController();
+  const done = agent.run(stop.signal);
+  return {
+    agent,
+    events,
+    metrics: () => metrics.registry.metrics(),
+    ready: () =>
+      Promise.race([eventually('the agent is ready', () => agent.missing().length === 0), done, failure.promise]),
+    stop: async () => {
+      stop.abort();
+      await Promise.race([done, failure.promise]);
+      await client.close();
+    },
+  };
+};

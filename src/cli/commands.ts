@@ -1,0 +1,126 @@
+/** egctl: reads its command line, asks the cluster, prints the answer. Nothing is changed in the cluster. */
+import { Command, CommanderError, Option } from 'commander';
+import { EgressError } from '../api/error.ts';
+import { ApiError } from '../runtime/kube/api-error.ts';
+import { createKubeClient } from '../runtime/kube/http-client.ts';
+import { loadAccess } from '../runtime/kube/load-access.ts';
+import { systemClock, withLimit } from '../runtime/process/clock.ts';
+import { askStatus, askWhy, type Cluster, Unanswered } from './answers.ts';
+import { statusText } from './status-text.ts';
+import { coloured, type Paint, plain, printable } from './text.ts';
+import { whyText } from './why-text.ts';
+
+/** What the exit code of a command means. */
+export const exitCodes = {
+  /** It was answered, and everything is fine. */
+  fine: 0,
+  /** It was answered, and something is not fine. */
+  notFine: 1,
+  /** It could not be answered. */
+  unanswered: 2,
+} as const;
+
+/** The program itself. */
+export interface Program {
+  /** What the user has typed: `egctl` or `kubectl egress`. */
+  readonly name: string;
+  readonly version: string;
+}
+
+/** Where a command writes. */
+export interface Terminal {
+  readonly write: (text: string) => void;
+  readonly writeError: (text: string) => void;
+  /** Whether somebody can see colours. */
+  readonly hasColours: boolean;
+}
+
+interface Flags {
+  readonly kubeconfig?: string;
+  readonly context?: string;
+  readonly output: 'text' | 'json';
+}
+interface WhyFlags extends Flags {
+  readonly namespace?: string;
+  readonly to?: string;
+}
+
+/** Runs one command line and returns the exit code. */
+export async function main(self: Program, argv: readonly string[], terminal: Terminal): Promise<number> {
+  let exitCode: number = exitCodes.fine;
+  const answer = async <T extends Report>(flags: Flags, ask: Ask<T>, text: Text<T>): Promise<void> => {
+    const report = await inCluster(self, flags, ask);
+    const paint = terminal.hasColours ? coloured : plain;
+    const lines = flags.output === 'json' ? [JSON.stringify(report, null, 2)] : text(report, paint);
+    terminal.write(`${lines.join('\n')}\n`);
+    exitCode = report.isFine ? exitCodes.fine : exitCodes.notFine;
+  };
+  try {
+    await commandLine(self, terminal, answer).parseAsync([...argv], { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.fine : exitCodes.unanswered;
+    if (!(error instanceof Unanswered || error instanceof EgressError || error instanceof ApiError)) throw error;
+    terminal.writeError(`${self.name}: ${printable(error.message)}\n`);
+    return exitCodes.unanswered;
+  }
+}
+
+interface Report {
+  readonly isFine: boolean;
+}
+type Ask<T> = (cluster: Cluster) => Promise<T>;
+type Text<T> = (report: T, paint: Paint) => readonly string[];
+
+function commandLine(
+  { name, version }: Program,
+  terminal: Terminal,
+  answer: <T extends Report>(flags: Flags, ask: Ask<T>, text: Text<T>) => Promise<void>,
+): Command {
+  const program = new Command(name)
+    .description('Looks at Sallyport, the way out of a Kubernetes cluster. It changes nothing.')
+    .version(version, '--version', 'print the version')
+    .exitOverride()
+    .configureOutput({
+      writeOut: terminal.write,
+      writeErr: terminal.writeError,
+      outputError: (text, write) => write(text.replace(/^error: /, `${name}: `)),
+    })
+    .helpCommand(false)
+    .addHelpText('after', '\nExit codes: 0 everything is fine, 1 something is not, 2 it cannot be answered.');
+  const command = (usage: string, description: string): Command =>
+    program
+      .command(usage)
+      .description(description)
+      .option('--kubeconfig <file>', 'how to reach the cluster; else KUBECONFIG, else the file in the home folder')
+      .option('--context <name>', 'context of the kubeconfig; else its current one')
+      .addOption(new Option('-o, --output <format>', 'what to print').choices(['text', 'json']).default('text'));
+  command('status', 'how gateways, policies, nodes and programs stand, and what to do about what is not fine').action(
+    (flags: Flags) => answer(flags, askStatus, statusText),
+  );
+  command('why', 'how traffic of a pod leaves the cluster, why so, and whether the kernels agree')
+    .argument('<pod>', 'POD, NAMESPACE/POD, or a workload such as deploy/NAME')
+    .option('-n, --namespace <name>', 'namespace of the pod; else that of the context')
+    .option('--to <address>', 'one destination; else all that its policies distinguish')
+    .action((pod: string, flags: WhyFlags) =>
+      answer(flags, (cluster) => askWhy(cluster, { pod, namespace: flags.namespace, to: flags.to }), whyText),
+    );
+  return program;
+}
+
+// Each call has a limit of its own; this one is for all of them together.
+const limitMs = 60_000;
+
+async function inCluster<T>({ version }: Program, { kubeconfig, context }: Flags, ask: Ask<T>): Promise<T> {
+  const access = await loadAccess({ path: kubeconfig, context });
+  const userAgent = `egctl/${version}`;
+  const client = createKubeClient({ access, userAgent, clock: systemClock, random: Math.random });
+  const error = () => new Unanswered(`The cluster has not answered within ${limitMs / 1000} s.`);
+  try {
+    return await withLimit(systemClock, { ms: limitMs, error }, (signal) =>
+      ask({ client, namespace: access.namespace, signal }),
+    );
+  } finally {
+    await client.close();
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * Claims: the EIPs that this node answers for, where it announces them, and which address each slot leaves with. An EIP
+ * that may not be claimed has no address here and no entry for its slots, so that their packets are dropped.
+ */
+import { finding } from '../finding.ts';
+import { contains, emptySet, type IntervalSet, type Ip, parseCidrMasking, parseSet, positionOf } from '../ip/index.ts';
+import { ofPair } from '../view.ts';
+import type { Binding } from './bindings.ts';
+import type { Claim, NodeProblem } from './desired.ts';
+import { type HostView, type NodeInput, type NodeSettings, parentIn } from './input.ts';
+import { remember } from './remember.ts';
+import { familiesIn } from './tunnel-ends.ts';
+
+/** What a gateway node holds. */
+export interface Holdings {
+  readonly claims: readonly Claim[];
+  /** EIPs that the node should hold and may not claim now. */
+  readonly unclaimed: readonly Claim[];
+  /** The source addresses of the slots that leave here. */
+  readonly sources: readonly Source[];
+  readonly problems: readonly NodeProblem[];
+}
+
+/** A slot, and an address that its packets leave with. */
+export interface Source {
+  readonly slot: number;
+  readonly ip: Ip;
+}
+
+/**
+ * Makes a function that works out what a node holds because of its own bindings. It remembers the claims of its last
+ * call: a gateway node may hold thousands of EIPs, and a change is about one of them. `nodeAddresses` are those that carry
+ * tunnels: an EIP among them would make the guard cut a node off, so it is never claimed.
+ */
+export const createHoldings = () => {
+  const listsFor = remember((host: HostView, settings: NodeSettings) => {
+    const interfacesFor = announcingInterfaces(host, settings);
+    return { claims: createClaimList(interfacesFor), unclaimed: createClaimList(interfacesFor) };
+  });
+  return (
+    bindings: readonly Binding[],
+    node: string,
+    host: HostView,
+    settings: NodeSettings,
+    unclaimable: NodeInput['unclaimable'],
+    nodeAddresses: ReadonlySet<Ip>,
+  ): Holdings => {
+    const parent = parentIn(host);
+    const families = familiesIn(settings);
+    const claimed = new Set<Ip>();
+    const unclaimed = new Set<Ip>();
+    const sources: Source[] = [];
+    const problems: NodeProblem[] = [];
+    for (const binding of bindings) {
+      const { policy, slot } = binding;
+      for (const family of families) {
+        if (usesNodeIp(binding)) {
+          const ip = parent && ofPair(parent, family);
+          if (ip !== undefined) sources.push({ slot, ip });
+          continue;
+        }
+        const ip = ofPair(policy.recorded.eip, family);
+        if (ip === undefined) continue;
+        if (nodeAddresses.has(ip)) {
+          const what = `EIP ${ip} of policy ${policy.key} is the address of a node.`;
+          problems.push({ finding: finding('PoolOverlapsCluster', what), policy: policy.key });
+          continue;
+        }
+        const refusal = unclaimable.get(ip);
+        if (refusal === undefined) {
+          claimed.add(ip);
+          sources.push({ slot, ip });
+        } else {
+          unclaimed.add(ip);
+          if (refusal !== 'probing') problems.push({ finding: refusal, policy: policy.key });
+        }
+      }
+    }
+    const lists = listsFor(host, settings);
+    const claims = lists.claims(claimed);
+    problems.push(...unannounced(bindings, node, claims));
+    return { claims, unclaimed: lists.unclaimed(unclaimed), sources, problems };
+  };
+};
+
+/** The policies whose EIPs can be announced nowhere. */
+const unannounced = (bindings: readonly Binding[], node: string, claims: readonly Claim[]): NodeProblem[] => {
+  const silent = new Set(claims.filter(({ interfaces }) => interfaces.length === 0).map(({ ip }) => ip));
+  if (silent.size === 0) return [];
+  return bindings.flatMap(({ policy }) => {
+    const { ipv4, ipv6 } = policy.recorded.eip;
+    const ips = [ipv4, ipv6].filter((ip) => ip !== undefined && silent.has(ip));
+    return ips.map((ip) => {
+      const what = `EIP ${ip} of policy ${policy.key} can be announced on no interface of node ${node}.`;
+      return { finding: finding('AnnounceFailed', what), policy: policy.key };
+    });
+  });
+};
+
+/**
+ * Makes a function that turns EIPs into claims in the order of addresses. For the same EIPs it gives the same list again;
+ * else only the new ones cost something, because sorting a list that is nearly sorted does not.
+ */
+const createClaimList = (interfacesFor: (ip: Ip) => readonly string[]) => {
+  let known = new Map<Ip, { readonly claim: Claim; readonly position: bigint }>();
+  let list: readonly Claim[] = [];
+  return (ips: ReadonlySet<Ip>): readonly Claim[] => {
+    const added = [...ips].filter((ip) => !known.has(ip));
+    if (added.length === 0 && ips.size === known.size) return list;
+    const placed = [
+      ...[...known.values()].filter(({ claim }) => ips.has(claim.ip)),
+      ...added.map((ip) => ({ claim: { ip, interfaces: interfacesFor(ip) }, position: positionOf(ip) })),
+    ].toSorted((a, b) => (a.position < b.position ? -1 : 1));
+    known = new Map(placed.map((one) => [one.claim.ip, one]));
+    list = placed.map(({ claim }) => claim);
+    return list;
+  };
+};
+
+/** True when the policy leaves with the address of its node. */
+const usesNodeIp = ({ policy, spec }: Binding): boolean => {
+  const { ipv4, ipv6 } = policy.recorded.eip;
+  return ipv4 === undefined && ipv6 === undefined && spec.address.kind === 'nodeIp';
+};
+
+/** Finds the interfaces of an EIP: those that have it on link, else the one of the tunnel, where the router is. */
+const announcingInterfaces = (host: HostView, settings: NodeSettings): ((ip: Ip) => readonly string[]) => {
+  const isAnnounced = (name: string): boolean => !settings.notAnnounced.some((pattern) => pattern.test(name));
+  const links = host.interfaces.filter(({ name }) => isAnnounced(name)).map((one) => ({ ...one, on: onLink(one) }));
+  const fallback = [parentIn(host)?.name].filter((name) => name !== undefined).filter(isAnnounced);
+  return (ip) => {
+    const found = links.filter(({ on }) => contains(on, ip)).map(({ name }) => name);
+    return found.length > 0 ? found.toSorted() : fallback;
+  };
+};
+
+// Link-local networks are on every link, and no EIP is in one. What cannot be read is on no link.
+const onLink = ({ networks }: HostView['interfaces'][number]): IntervalSet => {
+  const set = parseSet(
+    networks.filter((text) => parseCidrMasking(text).ok),
+    parseCidrMasking,
+  );
+  return set.ok ? set.value : emptySet;
+};

@@ -1,0 +1,162 @@
+/**
+ * desiredFor a node: what its kernel should hold, from what its agent knows. The steps are pure functions, each in a file
+ * of its own. Each remembers its last call, so that a change costs only the steps that depend on it: of a new pod, its
+ * own elements; of a policy, the index, its slot, and the classes that have it.
+ */
+import { compareText } from '../hash.ts';
+import { familyOf, type Ip } from '../ip/index.ts';
+import type { Labels } from '../labels.ts';
+import { insideOf, outsideOf } from '../outside.ts';
+import { indexPolicies } from '../policy-index.ts';
+import type { ClusterRanges, NamespaceView } from '../view.ts';
+import { type Binding, type Bindings, bindingsOf } from './bindings.ts';
+import { createHoldings } from './claims.ts';
+import { type Class, type ClassByAddress, createClassifier, type Net, netsOf } from './classes.ts';
+import type { Claim, NodeDesired, NodeProblem, TableSettings } from './desired.ts';
+import { createDestinations } from './destinations.ts';
+import {
+  classElements,
+  clusterElements,
+  eipElements,
+  forwardElements,
+  sourceElements,
+  tunnelElements,
+} from './elements.ts';
+import { type HostView, type NodeInput, type NodeSettings, parentIn } from './input.ts';
+import { networkOf } from './network.ts';
+import { createReach, type Reach } from './reach.ts';
+import { remember } from './remember.ts';
+import { sysctlsOf } from './sysctls.ts';
+import { familiesIn, type TunnelEnd, tunnelMtu, underlayOf } from './tunnel-ends.ts';
+import { verdictProblems, verdictsAt } from './verdicts.ts';
+
+/**
+ * Makes the function that plans a node. Its result depends on the input alone: what it remembers only saves work, for
+ * the lists of the input that are the same value as last time.
+ */
+export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
+  const index = remember(indexPolicies);
+  const bindingsFor = remember(bindingsOf);
+  const localFor = remember(localBindings);
+  const reachFor = createReach();
+  const families = remember(familiesIn);
+  const labels = remember(labelsByNamespace);
+  const classesOfPods = remember(createClassifier());
+  const nets = remember(netsOf);
+  const inside = remember(insideOf);
+  const outside = remember((ranges: ClusterRanges | undefined) => ranges && outsideOf(ranges));
+  const allClasses = remember(classesIn);
+  const destinationsFor = remember(createDestinations());
+  const verdictsFor = remember(verdictsAt);
+  const nodeAddresses = remember(nodeAddressesOf);
+  const holdingsFor = remember(createHoldings());
+  const elements = {
+    tunnel: remember(tunnelElements),
+    cluster: remember(clusterElements),
+    classes: remember(classElements),
+    forward: remember(forwardElements),
+    eips: remember(eipElements),
+    sources: remember(sourceElements),
+  };
+  const networkFor = remember(
+    (settings: NodeSettings, { own, peers, numbers }: Reach, isGateway: boolean, claims: readonly Claim[]) =>
+      networkOf({ settings, tunnel: own.ok ? own.value : undefined, peers, numbers, isGateway, claims }),
+  );
+  const sysctlsFor = remember(sysctlsOf);
+  const settingsFor = remember(tableSettings);
+
+  return (input) => {
+    const { node, settings, host } = input;
+    const ranges = input.ranges?.isKnown ? input.ranges : undefined;
+    const on = families(settings);
+    const policies = index(input.policies);
+    const bindings = bindingsFor(policies);
+    const reach = reachFor(input, bindings.nodes);
+    const { own, ends, numbers } = reach;
+
+    const byAddress = classesOfPods(policies, input.pods, labels(input.namespaces));
+    const unknownSources = nets(policies);
+    const classes = allClasses(byAddress, unknownSources);
+    const destinations = destinationsFor(classes, outside(ranges));
+    const verdictOf = verdictsFor(node, host, reach, bindings);
+
+    const local = localFor(bindings, node);
+    const isGateway = local.length > 0;
+    const holdings = holdingsFor(local, node, host, settings, input.unclaimable, nodeAddresses(ends, host));
+
+    return {
+      table: {
+        settings: settingsFor(settings, host),
+        elements: {
+          ...elements.tunnel(ends),
+          ...elements.cluster(inside(ranges), on),
+          ...elements.classes(byAddress, unknownSources, destinations, verdictOf, on),
+          ...elements.forward(bindings, node, numbers),
+          ...elements.eips(holdings.claims),
+          ...elements.sources(holdings.sources),
+        },
+      },
+      network: networkFor(settings, reach, isGateway, holdings.claims),
+      sysctls: sysctlsFor(settings, own.ok, isGateway, holdings.claims),
+      claims: holdings.claims,
+      unclaimed: holdings.unclaimed,
+      problems: sortedProblems([
+        ...(own.ok ? [] : [{ finding: own.finding, policy: undefined }]),
+        ...verdictProblems(policiesIn(classes), node, ranges !== undefined, reach),
+        ...holdings.problems,
+      ]),
+      gatewayNumbers: numbers,
+    };
+  };
+};
+
+/** The bindings whose traffic leaves on a node. */
+const localBindings = ({ bySlot }: Bindings, node: string): readonly Binding[] =>
+  [...bySlot.values()].filter((binding) => binding.node === node);
+
+const noLabels: Labels = {};
+
+/** Labels of namespaces by name; none for a namespace that is not known yet. */
+const labelsByNamespace = (namespaces: readonly NamespaceView[]): ((name: string) => Labels) => {
+  const byName = new Map(namespaces.map(({ name, labels }) => [name, labels]));
+  return (name) => byName.get(name) ?? noLabels;
+};
+
+const classesIn = (byAddress: ClassByAddress, nets: readonly Net[]): ReadonlyMap<string, Class> => {
+  const classes = new Map<string, Class>();
+  for (const one of byAddress.values()) classes.set(one.name, one);
+  for (const net of nets) classes.set(net.class.name, net.class);
+  return classes;
+};
+
+const policiesIn = (classes: ReadonlyMap<string, Class>) =>
+  new Set(Iterator.from(classes.values()).flatMap(({ policies }) => policies));
+
+/**
+ * The addresses that carry tunnels. Those that Kubernetes lists for nodes are not asked: some clouds list every address
+ * that they see on a node, and would take its EIPs away from it.
+ */
+const nodeAddressesOf = (ends: ReadonlyMap<string, TunnelEnd>, host: HostView): ReadonlySet<Ip> => {
+  const parents = [parentIn(host), ...[...ends.values()].map(({ parent }) => parent)];
+  return new Set(parents.flatMap((parent) => [parent?.ipv4, parent?.ipv6]).filter((ip) => ip !== undefined));
+};
+
+// The MTU of Ethernet: what a node is taken to have whose parent interface is gone.
+const USUAL_MTU = 1500;
+// An IP header and a TCP header, both without options.
+const HEADERS = { ipv4: 40, ipv6: 60 };
+
+const tableSettings = ({ device, port }: NodeSettings, host: HostView): TableSettings => {
+  const parent = parentIn(host);
+  const local = parent && underlayOf(parent);
+  const mtu = tunnelMtu(parent?.mtu ?? USUAL_MTU, local === undefined ? 4 : familyOf(local));
+  return { device, port, mss: { ipv4: mtu - HEADERS.ipv4, ipv6: mtu - HEADERS.ipv6 } };
+};
+
+const sortedProblems = (problems: readonly NodeProblem[]): readonly NodeProblem[] =>
+  problems.toSorted(
+    (a, b) =>
+      compareText(a.policy ?? '', b.policy ?? '') ||
+      compareText(a.finding.reason, b.finding.reason) ||
+      compareText(a.finding.sentence, b.finding.sentence),
+  );

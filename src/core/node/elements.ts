@@ -1,0 +1,117 @@
+/** The elements of the table of a node: what is decided, in the words of the containers in desired.ts. */
+import { familyOf, formatSet, type IntervalSet, type IpFamily, isIpv4, isIpv6, ofFamily } from '../ip/index.ts';
+import type { PolicyView } from '../view.ts';
+import type { Bindings } from './bindings.ts';
+import type { Source } from './claims.ts';
+import { assignClassNumbers, type ClassByAddress, type Net } from './classes.ts';
+import type { Claim, TableElements } from './desired.ts';
+import type { Destinations } from './destinations.ts';
+import { classMark, gatewayMark, LEAVE_ALONE, markText, replyMark, slotMark, snatMark } from './numbers.ts';
+import type { TunnelEnd } from './tunnel-ends.ts';
+
+type Elements = ReadonlyMap<string, string>;
+type Some<Name extends keyof TableElements> = Pick<TableElements, Name>;
+
+const none: Elements = new Map();
+const setOfTexts = (texts: Iterable<string>): Elements => new Map(Iterator.from(texts).map((text) => [text, '']));
+
+/** The elements that a family has, if it is turned on. */
+const ifOn = (families: readonly IpFamily[], family: IpFamily, make: (family: IpFamily) => Elements): Elements =>
+  families.includes(family) ? make(family) : none;
+
+/** Who may send tunnel packets, and how replies find back. Tunnel packets may be of a family that is turned off. */
+export const tunnelElements = (ends: ReadonlyMap<string, TunnelEnd>): Some<'vteps4' | 'vteps6' | 'vtep_node'> => {
+  const parents = [...ends.values()].map(({ parent }) => parent);
+  return {
+    vteps4: setOfTexts(parents.map(({ ipv4 }) => ipv4).filter((ip) => ip !== undefined)),
+    vteps6: setOfTexts(parents.map(({ ipv6 }) => ipv6).filter((ip) => ip !== undefined)),
+    vtep_node: new Map([...ends.values()].map(({ mac, bits }) => [mac, markText(replyMark(bits))])),
+  };
+};
+
+/** What is not outside the cluster. */
+export const clusterElements = (inside: IntervalSet, families: readonly IpFamily[]): Some<'cluster4' | 'cluster6'> => {
+  const rangesOf = (family: IpFamily): Elements => setOfTexts(formatSet(ofFamily(inside, family)));
+  return { cluster4: ifOn(families, 4, rangesOf), cluster6: ifOn(families, 6, rangesOf) };
+};
+
+/**
+ * Sources with their classes, and classes with their destinations. `destinations` has every class of the sources;
+ * `verdictOf` gives the mark that a connection under a policy gets.
+ */
+export const classElements = (
+  byAddress: ClassByAddress,
+  nets: readonly Net[],
+  destinations: ReadonlyMap<string, Destinations>,
+  verdictOf: (policy: PolicyView, family: IpFamily) => number,
+  families: readonly IpFamily[],
+): Some<'pod4' | 'pod6' | 'net4' | 'net6' | 'dst4' | 'dst6' | 'dflt4' | 'dflt6'> => {
+  const numbers = assignClassNumbers(destinations.keys());
+  // There are more numbers than a node has sources, so that every class has one.
+  const markOf = (name: string): string => markText(classMark(numbers.get(name) ?? 0));
+  const pods = (family: IpFamily): Elements =>
+    new Map([...byAddress].filter(([ip]) => familyOf(ip) === family).map(([ip, { name }]) => [ip, markOf(name)]));
+  const sources = (family: IpFamily): Elements =>
+    new Map(
+      nets.flatMap((net) =>
+        formatSet(ofFamily(net.addresses, family)).map((range) => [range, markOf(net.class.name)] as const),
+      ),
+    );
+  const ranges = (family: IpFamily): Elements => {
+    const elements = new Map<string, string>();
+    for (const [name, { parts }] of destinations) {
+      const mark = markOf(name);
+      for (const { ranges: texts, policy } of parts) {
+        const verdict = markText(policy === undefined ? LEAVE_ALONE : verdictOf(policy, family));
+        for (const text of texts[family]) elements.set(`${mark} . ${text}`, verdict);
+      }
+    }
+    return elements;
+  };
+  const defaults = (family: IpFamily): Elements => {
+    const elements = new Map<string, string>();
+    for (const [name, { otherwise }] of destinations) {
+      if (otherwise !== undefined) elements.set(markOf(name), markText(verdictOf(otherwise, family)));
+    }
+    return elements;
+  };
+  return {
+    pod4: ifOn(families, 4, pods),
+    pod6: ifOn(families, 6, pods),
+    net4: ifOn(families, 4, sources),
+    net6: ifOn(families, 6, sources),
+    dst4: ifOn(families, 4, ranges),
+    dst6: ifOn(families, 6, ranges),
+    dflt4: ifOn(families, 4, defaults),
+    dflt6: ifOn(families, 6, defaults),
+  };
+};
+
+/** Where each slot goes from this node. A slot whose gateway node cannot be reached is missing, so it is dropped. */
+export const forwardElements = (
+  { bySlot }: Bindings,
+  node: string,
+  numbers: ReadonlyMap<string, number>,
+): Some<'slot_fwd'> => {
+  const slot_fwd = new Map<string, string>();
+  for (const [slot, binding] of bySlot) {
+    const number = numbers.get(binding.node);
+    if (binding.node === node) slot_fwd.set(markText(slotMark(slot)), markText(snatMark(slot)));
+    else if (number !== undefined) slot_fwd.set(markText(slotMark(slot)), markText(gatewayMark(number, slot)));
+  }
+  return { slot_fwd };
+};
+
+/** The EIPs of this node, which its own stack must not answer for. */
+export const eipElements = (claims: readonly Claim[]): Some<'eips4' | 'eips6'> => {
+  const ips = claims.map(({ ip }) => ip);
+  return { eips4: setOfTexts(ips.filter(isIpv4)), eips6: setOfTexts(ips.filter(isIpv6)) };
+};
+
+/** The slots that leave here, with the addresses they get. */
+export const sourceElements = (sources: readonly Source[]): Some<'slot_eip4' | 'slot_eip6'> => {
+  const slot_eip4 = new Map<string, string>();
+  const slot_eip6 = new Map<string, string>();
+  for (const { slot, ip } of sources) (isIpv4(ip) ? slot_eip4 : slot_eip6).set(markText(snatMark(slot)), ip);
+  return { slot_eip4, slot_eip6 };
+};

@@ -1,0 +1,62 @@
+/** NodeInput: what NodeDesired is made from. Everything the agent of a node knows, already read. */
+import type { Finding } from '../finding.ts';
+import type { Ip } from '../ip/index.ts';
+import type { AddressPair, ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../view.ts';
+
+/**
+ * What the agent of a node knows. Lists keep their identity while nothing in them changes: the work of the last call is
+ * used again for those that are the same value.
+ */
+export interface NodeInput {
+  /** Name of the node. */
+  readonly node: string;
+  readonly settings: NodeSettings;
+  readonly host: HostView;
+  /** Undefined until EgressClusterInfo was read: then nothing may be called outside the cluster. */
+  readonly ranges: ClusterRanges | undefined;
+  readonly tunnels: readonly TunnelView[];
+  readonly policies: readonly PolicyView[];
+  readonly namespaces: readonly NamespaceView[];
+  /** Pods of this node only. */
+  readonly pods: readonly PodView[];
+  /** EIPs that may not be claimed now, and why: another machine answers for them, or it is not known yet. */
+  readonly unclaimable: ReadonlyMap<Ip, Finding | 'probing'>;
+  /** From the last NodeDesired, or read from the kernel at the start. */
+  readonly gatewayNumbers: ReadonlyMap<string, number>;
+}
+
+/** What the configuration says about a node. */
+export interface NodeSettings {
+  readonly hasIpv4: boolean;
+  readonly hasIpv6: boolean;
+  readonly device: string;
+  readonly holder: string;
+  readonly vxlanId: number;
+  readonly port: number;
+  readonly hasChecksums: boolean;
+  readonly tunnelPrefixLength: { readonly ipv4: number; readonly ipv6: number };
+  /** Names of interfaces that match one of these carry no announcements. */
+  readonly notAnnounced: readonly RegExp[];
+}
+
+/** What the agent read from the kernel. */
+export interface HostView {
+  /** The interface that carries the tunnel, or why there is none. */
+  readonly parent: ParentView | { readonly finding: Finding };
+  /** All interfaces that are up and speak Ethernet, without our own and those of pods. */
+  readonly interfaces: readonly InterfaceView[];
+}
+
+export interface ParentView extends AddressPair {
+  readonly name: string;
+  readonly mtu: number;
+}
+
+/** The parent interface of a host, if it has one. */
+export const parentIn = ({ parent }: HostView): ParentView | undefined => ('finding' in parent ? undefined : parent);
+
+export interface InterfaceView {
+  readonly name: string;
+  /** Networks that are reached on the interface without a router, as CIDRs. */
+  readonly networks: readonly string[];
+}

@@ -1,0 +1,87 @@
+/** Verdicts: the mark that a new connection under a policy gets, and which policies cannot be served from this node. */
+import { finding } from '../finding.ts';
+import type { IpFamily } from '../ip/index.ts';
+import { outcomeOf, type Site } from '../outcome.ts';
+import { ofPair, type PolicyView } from '../view.ts';
+import type { Bindings } from './bindings.ts';
+import type { NodeProblem } from './desired.ts';
+import { type HostView, parentIn } from './input.ts';
+import { DROP, LEAVE_ALONE, slotMark } from './numbers.ts';
+import type { Reach } from './reach.ts';
+
+/** Makes a function that gives the verdict of a policy for a family on this node. */
+export const verdictsAt = (
+  node: string,
+  host: HostView,
+  reach: Reach,
+  bindings: Bindings,
+): ((policy: PolicyView, family: IpFamily) => number) => {
+  const site = siteOf(node, host, reach);
+  const known = { 4: new Map<PolicyView, number>(), 6: new Map<PolicyView, number>() };
+  return (policy, family) => {
+    const verdict = known[family].get(policy) ?? verdictOf(policy, family, site, bindings);
+    known[family].set(policy, verdict);
+    return verdict;
+  };
+};
+
+/** The node as the place that packets start on. */
+const siteOf = (node: string, host: HostView, { ends, numbers, ready }: Reach): Site => ({
+  canReach: (gateway) => gateway === node || numbers.has(gateway),
+  isReady: (gateway) => ready.has(gateway),
+  addressOf: (gateway, family) => {
+    // What this node reads from its own kernel is newer than what it has reported.
+    const parent = gateway === node ? parentIn(host) : ends.get(gateway)?.parent;
+    return parent && ofPair(parent, family);
+  },
+});
+
+const verdictOf = (policy: PolicyView, family: IpFamily, site: Site, { bySlot }: Bindings): number => {
+  const { spec, recorded } = policy;
+  // A policy that cannot be read is in no class.
+  if (spec === undefined) return LEAVE_ALONE;
+  const { eip, node, slot } = recorded;
+  const isOwner = slot !== undefined && bySlot.get(slot)?.policy === policy;
+  const outcome = outcomeOf({ spec, eip, node, slot: isOwner ? slot : undefined }, family, site);
+  switch (outcome.kind) {
+    case 'gateway':
+      return slotMark(outcome.slot);
+    case 'drop':
+      return DROP;
+    case 'nodeIp':
+    case 'leftAlone':
+      return LEAVE_ALONE;
+    default:
+      return outcome satisfies never;
+  }
+};
+
+/** What keeps policies of local sources from working, although they have an address and a node. */
+export const verdictProblems = (
+  policies: Iterable<PolicyView>,
+  node: string,
+  areRangesKnown: boolean,
+  reach: Reach,
+): NodeProblem[] => {
+  const problems: NodeProblem[] = [];
+  for (const { key, spec, recorded } of policies) {
+    if (!areRangesKnown && spec?.destinations === undefined) {
+      const what = `Node ${node} does not know what is outside the cluster, which policy ${key} is about.`;
+      problems.push({ finding: finding('RangesUnknown', what), policy: key });
+    }
+    // Without a tunnel no gateway node is reached at all, and the node says so once.
+    if (!reach.own.ok || recorded.node === undefined || recorded.node === node) continue;
+    const why = whyUnreachable(recorded.node, reach);
+    if (why === undefined) continue;
+    const what = `Node ${node} has no way to node ${recorded.node} of policy ${key}: ${why}.`;
+    problems.push({ finding: finding('GatewayUnreachable', what), policy: key });
+  }
+  return problems;
+};
+
+const whyUnreachable = (gateway: string, { ends, peers, numbers }: Reach): string | undefined => {
+  if (numbers.has(gateway)) return undefined;
+  if (!ends.has(gateway)) return 'its EgressTunnel lacks a mark or an address';
+  if (peers.some(({ node }) => node === gateway)) return `it has ways to ${numbers.size} others, and no number is left`;
+  return 'its agent reports no address of the family that carries the tunnel here';
+};

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import type { PolicyPlan } from './policy-plan.ts';
+import { anyRevision, type NodeProgress, programmedFinding } from './programmed.ts';
+import { gatewayObject, nodeObject, policyObject, step, worldOf } from './testing/objects.ts';
+
+const gateway = gatewayObject('g', { ipv4: ['10.6.1.1'] });
+
+/** The plan of policy red/p, on a gateway with one node or with none. */
+const planOf = (nodes: readonly string[], shape: { gateway?: string; onUnavailable?: string } = {}): PolicyPlan => {
+  const machines = nodes.map((name) => nodeObject(name, ['10.0.0.1']));
+  const [first] = step(worldOf(machines, [gateway], [policyObject('red/p', { gateway: 'g', ...shape })])).policies;
+  assert.ok(first !== undefined);
+  return first;
+};
+const served = planOf(['a']);
+
+const nodeAt = (node: string, applied: string | undefined, rest: Partial<NodeProgress> = {}): NodeProgress => ({
+  node,
+  isHeard: true,
+  applied,
+  problems: [],
+  ...rest,
+});
+const reasonOf = (revision: string | undefined, ...nodes: readonly NodeProgress[]) =>
+  programmedFinding(served, { revision, nodes }).reason;
+
+describe('programmedFinding', () => {
+  it('says what happens to traffic while nobody serves', () => {
+    const nobody = { revision: undefined, nodes: [] };
+    assert.equal(programmedFinding(planOf([]), nobody).reason, 'TrafficDropped');
+    assert.equal(programmedFinding(planOf([], { onUnavailable: 'NodeIP' }), nobody).reason, 'TrafficOnNodeIp');
+    assert.equal(programmedFinding(planOf([], { gateway: 'nowhere' }), nobody).reason, 'NotAccepted');
+  });
+
+  it('holds when every node has reached the revision', () => {
+    assert.equal(reasonOf('99', nodeAt('a', '99'), nodeAt('b', '100')), 'KernelsInStep');
+    assert.equal(reasonOf(anyRevision, nodeAt('a', '1')), 'KernelsInStep');
+  });
+
+  it('names the nodes that are waited for', () => {
+    const { reason, sentence } = programmedFinding(served, {
+      revision: '100',
+      nodes: [nodeAt('a', '100'), nodeAt('b', '99'), nodeAt('c', undefined)],
+    });
+    assert.equal(reason, 'WaitingForNodes');
+    assert.match(sentence, /^Policy red\/p is not in the kernel of b, c yet\./);
+  });
+
+  it('waits for everybody while the change is not written', () => {
+    assert.equal(reasonOf(undefined, nodeAt('a', '100')), 'WaitingForNodes');
+  });
+
+  it('is not known while a node is silent, and fails while another one is behind', () => {
+    const silent = nodeAt('b', '100', { isHeard: false });
+    assert.equal(reasonOf('100', nodeAt('a', '100'), silent), 'NodeSilent');
+    assert.equal(reasonOf('100', nodeAt('a', '99'), silent), 'WaitingForNodes');
+  });
+
+  it('gives the problem of a node as the reason', () => {
+    const refused = { reason: 'NftRefused', message: 'The kernel refused an element.', policy: 'red/p' };
+    const broken = { reason: 'EipDeviceFailed', message: 'Neither dummy nor bridge.' };
+    const { reason, sentence } = programmedFinding(served, {
+      revision: '1',
+      nodes: [nodeAt('a', '9'), nodeAt('b', '9', { problems: [refused] })],
+    });
+    assert.deepEqual([reason, sentence], ['NftRefused', 'Node b: The kernel refused an element.']);
+    assert.equal(reasonOf('1', nodeAt('a', '9', { problems: [broken] })), 'EipDeviceFailed');
+  });
+
+  it('leaves out problems of other policies, and of nodes where they keep nothing out of the kernel', () => {
+    const other = { reason: 'NftRefused', message: '', policy: 'red/other' };
+    const lost = { reason: 'HeartbeatLost', message: '' };
+    assert.equal(reasonOf('1', nodeAt('a', '9', { problems: [other, lost] })), 'KernelsInStep');
+  });
+
+  it('takes the word of an agent that is newer than we are', () => {
+    const unheard = { reason: 'SomethingNew', message: 'What nobody knew.', policy: 'red/p' };
+    const { reason, sentence } = programmedFinding(served, {
+      revision: '1',
+      nodes: [nodeAt('a', '9', { problems: [unheard] })],
+    });
+    assert.deepEqual([reason, sentence], ['WaitingForNodes', 'Node a: What nobody knew. (SomethingNew)']);
+  });
+
+  it('holds exactly when all nodes are heard, without problems, and at the revision', () => {
+    const node = fc.record({
+      node: fc.constantFrom('a', 'b', 'c'),
+      isHeard: fc.boolean(),
+      applied: fc.option(
+        fc.nat(30).map((number) => `${number}`),
+        { nil: undefined },
+      ),
+      problems: fc.constantFrom([], [{ reason: 'NftRefused', message: '', policy: 'red/p' }]),
+    });
+    fc.assert(
+      fc.property(fc.nat(30), fc.array(node, { maxLength: 4 }), (revision, nodes) => {
+        const holds = nodes.every(
+          ({ isHeard, applied, problems }) => isHeard && problems.length === 0 && Number(applied ?? -1) >= revision,
+        );
+        assert.equal(programmedFinding(served, { revision: `${revision}`, nodes }).reason === 'KernelsInStep', holds);
+      }),
+    );
+  });
+});

@@ -1,0 +1,241 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Ip, parseIp } from '../../core/ip/index.ts';
+import { createAnnouncer, type Owner } from './announcer.ts';
+import { announcements, probe } from './frames.ts';
+import { announcerConformance } from './testing/conformance.ts';
+import { createFakeSegment } from './testing/fake-segment.ts';
+import { manualTimers } from './testing/timers.ts';
+
+const MAC = '66:00:00:00:00:01';
+const MAC_1 = '66:00:00:00:00:11';
+const PEER_MAC = '66:00:00:00:00:02';
+const ip = (text: string): Ip => {
+  const parsed = parseIp(text);
+  assert.ok(parsed.ok);
+  return parsed.value;
+};
+const EIP = ip('10.6.0.100');
+const OTHER = ip('fd06::100');
+
+announcerConformance('fake segment', async () => {
+  const segment = createFakeSegment({ eth0: MAC });
+  const peer = segment.host(PEER_MAC);
+  const opened: { close(): void }[] = [];
+  return {
+    interfaceName: 'eth0',
+    mac: MAC,
+    peer: {
+      mac: PEER_MAC,
+      believe: async (ip, mac) => {
+        peer.neighbours.set(ip, mac);
+      },
+      whereIs: async (ip) => peer.neighbours.get(ip),
+      have: async (ip) => {
+        peer.addresses.add(ip);
+      },
+      announce: peer.announce,
+    },
+    announcer: (deps) => {
+      const announcer = createAnnouncer({ open: segment.open, ...deps });
+      opened.push(announcer);
+      return announcer;
+    },
+    [Symbol.asyncDispose]: async () => {
+      for (const announcer of opened) announcer.close();
+    },
+  };
+});
+
+/** An announcer on a segment, on a clock that the test moves. */
+const setUp = (interfaces: Record<string, string> = { eth0: MAC }) => {
+  const segment = createFakeSegment(interfaces);
+  const clock = manualTimers();
+  const conflicts: { readonly ip: Ip; readonly owner: Owner }[] = [];
+  const announcer = createAnnouncer({
+    open: segment.open,
+    clock,
+    onConflict: (ip, owner) => conflicts.push({ ip, owner }),
+  });
+  /** What was sent since the last call, as text. */
+  let seen = 0;
+  const sentNow = (): string[] => {
+    const fresh = segment.sent.slice(seen);
+    seen = segment.sent.length;
+    return fresh.map(({ interfaceName, frame }) => `${interfaceName} ${frame.toString('hex')}`);
+  };
+  return { segment, clock, conflicts, announcer, sentNow };
+};
+const on = (interfaceName: string, frames: readonly Buffer[]): string[] =>
+  frames.map((frame) => `${interfaceName} ${frame.toString('hex')}`);
+const claimOf = (ip: Ip, ...interfaces: readonly string[]) => ({ ip, interfaces });
+
+test('a claim is announced on every interface at once, after 1 s and after 3 s, and then nothing is left', () => {
+  const { announcer, clock, segment, sentNow } = setUp({ eth0: MAC, eth1: MAC_1 });
+  const expected = [...on('eth0', announcements(EIP, MAC)), ...on('eth1', announcements(EIP, MAC_1))];
+  announcer.apply([claimOf(EIP, 'eth0', 'eth1')]);
+  assert.deepEqual(sentNow(), expected);
+  clock.advance(999);
+  assert.deepEqual(sentNow(), []);
+  clock.advance(1);
+  assert.deepEqual(sentNow(), expected);
+  clock.advance(1999);
+  assert.deepEqual(sentNow(), []);
+  clock.advance(1);
+  assert.deepEqual(sentNow(), expected);
+  clock.advance(1000);
+  assert.deepEqual(sentNow(), []);
+  assert.equal(clock.waiting, 0);
+  assert.equal(segment.openSockets, 0);
+});
+
+test('applying the same claims again announces nothing, a new one among them only that', () => {
+  const { announcer, clock, sentNow } = setUp();
+  announcer.apply([claimOf(EIP, 'eth0')]);
+  clock.advance(10_000);
+  sentNow();
+  announcer.apply([claimOf(EIP, 'eth0')]);
+  assert.deepEqual(sentNow(), []);
+  announcer.apply([claimOf(OTHER, 'eth0'), claimOf(EIP, 'eth0')]);
+  assert.deepEqual(sentNow(), on('eth0', announcements(OTHER, MAC)));
+});
+
+test('a claim that is given up is not announced again, and claimed again it is new', () => {
+  const { announcer, clock, segment, sentNow } = setUp();
+  announcer.apply([claimOf(EIP, 'eth0'), claimOf(OTHER, 'eth0')]);
+  announcer.apply([claimOf(OTHER, 'eth0')]);
+  sentNow();
+  clock.advance(1000);
+  assert.deepEqual(sentNow(), on('eth0', announcements(OTHER, MAC)));
+  announcer.apply([]);
+  clock.advance(10_000);
+  assert.deepEqual(sentNow(), []);
+  assert.equal(segment.openSockets, 0);
+  announcer.apply([claimOf(EIP, 'eth0')]);
+  assert.deepEqual(sentNow(), on('eth0', announcements(EIP, MAC)));
+});
+
+test('a claim on an interface that comes back is announced again', () => {
+  const { announcer, clock, sentNow } = setUp();
+  announcer.apply([claimOf(EIP, 'eth0')]);
+  clock.advance(10_000);
+  announcer.apply([claimOf(EIP)]);
+  sentNow();
+  announcer.apply([claimOf(EIP, 'eth0')]);
+  assert.deepEqual(sentNow(), on('eth0', announcements(EIP, MAC)));
+});
+
+test('what failed is tried again by its rounds and, when they are over, by the next apply', () => {
+  const { announcer, clock, segment, sentNow } = setUp({});
+  const claims = [claimOf(EIP, 'eth0')];
+  assert.equal(announcer.apply(claims).refused[0]?.finding.reason, 'AnnounceFailed');
+  clock.advance(10_000);
+  assert.equal(announcer.apply(claims).refused.length, 1);
+  segment.interfaces.set('eth0', MAC);
+  clock.advance(1000);
+  assert.deepEqual(sentNow(), on('eth0', announcements(EIP, MAC)));
+  assert.deepEqual(announcer.apply(claims), { refused: [] });
+});
+
+test('an interface that goes away between rounds is a failure and comes back as a new one', () => {
+  const { announcer, clock, segment, sentNow } = setUp();
+  const claims = [claimOf(EIP, 'eth0')];
+  announcer.apply(claims);
+  segment.interfaces.delete('eth0');
+  clock.advance(1000);
+  assert.equal(announcer.apply(claims).refused.length, 1);
+  segment.interfaces.set('eth0', MAC_1);
+  sentNow();
+  clock.advance(2000);
+  assert.deepEqual(sentNow(), on('eth0', announcements(EIP, MAC_1)));
+});
+
+test('a claim without any interface is refused, and the sentence says what to do', () => {
+  const { announcer } = setUp();
+  assert.deepEqual(announcer.apply([claimOf(EIP)]).refused, [
+    {
+      ip: EIP,
+      finding: {
+        reason: 'AnnounceFailed',
+        sentence:
+          'EIP 10.6.0.100 is announced on no interface (there is none). Bring an interface up that announcedInterfacesToExclude does not match.',
+      },
+    },
+  ]);
+});
+
+test('a process that may not open packet sockets says that it lacks the capability', () => {
+  const announcer = createAnnouncer({
+    open: () => ({ why: 'operation not permitted', kind: 'forbidden' }),
+    clock: manualTimers(),
+    onConflict: () => {},
+  });
+  assert.equal(announcer.apply([claimOf(EIP, 'eth0')]).refused[0]?.finding.reason, 'CapabilityMissing');
+});
+
+test('a probe asks twice within its wait, then ends without an answer and leaves nothing behind', async () => {
+  const { announcer, clock, segment, sentNow } = setUp();
+  const answer = announcer.probe(claimOf(EIP, 'eth0'), 24);
+  const question = on('eth0', [probe(EIP, MAC)]);
+  assert.deepEqual(sentNow(), question);
+  clock.advance(11);
+  assert.deepEqual(sentNow(), []);
+  clock.advance(1);
+  assert.deepEqual(sentNow(), question);
+  clock.advance(12);
+  assert.equal(await answer, undefined);
+  assert.equal(clock.waiting, 0);
+  assert.equal(segment.openSockets, 0);
+});
+
+test('an answer that lies in the socket when the time is over still counts', async () => {
+  const { announcer, clock, segment } = setUp();
+  const host = segment.host(PEER_MAC);
+  const answer = announcer.probe(claimOf(EIP, 'eth0'), 1);
+  host.announce(EIP);
+  clock.advance(1);
+  assert.deepEqual(await answer, { mac: PEER_MAC, interface: 'eth0' });
+});
+
+test('probes of several addresses at once get each its own answer', async () => {
+  const { announcer, clock, segment } = setUp();
+  segment.host(PEER_MAC).addresses.add(OTHER);
+  const answers = Promise.all([announcer.probe(claimOf(EIP, 'eth0'), 24), announcer.probe(claimOf(OTHER, 'eth0'), 24)]);
+  clock.advance(24);
+  assert.deepEqual(await answers, [undefined, { mac: PEER_MAC, interface: 'eth0' }]);
+});
+
+test('frames of this node on another of its interfaces are neither answer nor conflict', async () => {
+  const { announcer, clock, segment, conflicts } = setUp({ eth0: MAC, eth1: MAC_1 });
+  const reflection = segment.host(MAC_1);
+  announcer.apply([claimOf(EIP, 'eth0', 'eth1')]);
+  reflection.announce(EIP);
+  const answer = announcer.probe(claimOf(EIP, 'eth0', 'eth1'), 24);
+  clock.advance(24);
+  assert.equal(await answer, undefined);
+  assert.deepEqual(conflicts, []);
+});
+
+test('a claim by another machine is a conflict until the last round has had its time', () => {
+  const { announcer, clock, segment, conflicts } = setUp();
+  const host = segment.host(PEER_MAC);
+  announcer.apply([claimOf(EIP, 'eth0')]);
+  clock.advance(3500);
+  host.announce(EIP);
+  clock.advance(500);
+  assert.deepEqual(conflicts, [{ ip: EIP, owner: { mac: PEER_MAC, interface: 'eth0' } }]);
+});
+
+test('closing ends everything: rounds, probes and sockets', async () => {
+  const { announcer, clock, segment, sentNow } = setUp();
+  announcer.apply([claimOf(EIP, 'eth0')]);
+  const answer = announcer.probe(claimOf(OTHER, 'eth0'), 24);
+  sentNow();
+  announcer.close();
+  announcer.close();
+  assert.equal(await answer, undefined);
+  clock.advance(10_000);
+  assert.deepEqual(sentNow(), []);
+  assert.equal(clock.waiting, 0);
+  assert.equal(segment.openSockets, 0);
+});

@@ -1,0 +1,208 @@
+/**
+ * The Ethernet frames by which machines tell and ask who has an address, written and read as bytes. IPv4 does it with
+ * ARP (RFC 826, RFC 5227), IPv6 with neighbour discovery (RFC 4861, RFC 4862). Nothing here sends anything.
+ */
+import { type Ip, type Ipv4, type Ipv6, isIpv4, parseIp } from '../../core/ip/index.ts';
+
+/** What a frame says: the machine with this MAC address has this address. */
+export interface Heard {
+  readonly ip: Ip;
+  readonly mac: string;
+  /** Who sent the frame; another machine than `mac` where somebody speaks for it. */
+  readonly sender: string;
+}
+
+/** EtherType of the frames of a family. */
+export const etherTypes = { 4: 0x0806, 6: 0x86dd } as const;
+
+const BROADCAST = 'ff:ff:ff:ff:ff:ff';
+const NO_MAC = '00:00:00:00:00:00';
+const NO_IPV4 = '0.0.0.0';
+const NO_IPV6 = '::';
+const ALL_NODES = 'ff02::1';
+const ETHERNET_LENGTH = 14;
+
+// Ethernet addresses of 6 bytes for IPv4 addresses of 4 bytes.
+const ARP_START = '0001080006' + '04';
+const ARP_LENGTH = 28;
+const ARP_REQUEST = 1;
+const ARP_REPLY = 2;
+
+const IPV6_LENGTH = 40;
+const ICMPV6 = 58;
+// Neighbour discovery counts only from the own segment, where no router has lowered the limit.
+const HOP_LIMIT = 255;
+const SOLICITATION = 135;
+const ADVERTISEMENT = 136;
+const OVERRIDE_FLAG = 0x20;
+const TARGET_MAC_OPTION = 2;
+// Type, code, checksum, flags and target; options follow, in units of 8 bytes.
+const NDP_LENGTH = 24;
+const OPTION_UNIT = 8;
+
+/**
+ * Frames that tell everybody on the segment that `mac` has the address. IPv4: gratuitous ARP as request and as reply,
+ * because some machines heed only one of the two. IPv6: an unsolicited advertisement that overrides what is known.
+ */
+export const announcements = (ip: Ip, mac: string): readonly Buffer[] =>
+  isIpv4(ip)
+    ? [
+        arpFrame({ operation: ARP_REQUEST, from: mac, senderIp: ip, targetMac: NO_MAC, targetIp: ip }),
+        arpFrame({ operation: ARP_REPLY, from: mac, senderIp: ip, targetMac: mac, targetIp: ip }),
+      ]
+    : [advertisement(ip, mac)];
+
+/**
+ * The frame that asks whether anybody has the address and leaves no trace of it in the answering machine: an ARP probe
+ * (RFC 5227, sender 0.0.0.0), or the solicitation of duplicate address detection (RFC 4862, sender ::).
+ */
+export const probe = (ip: Ip, mac: string): Buffer =>
+  isIpv4(ip)
+    ? arpFrame({ operation: ARP_REQUEST, from: mac, senderIp: NO_IPV4, targetMac: NO_MAC, targetIp: ip })
+    : solicitation(ip, mac);
+
+/** Reads a frame. Undefined for one that claims no address: another protocol, a question, a probe, a broken frame. */
+export const readClaim = (frame: Buffer): Heard | undefined => {
+  if (frame.length < ETHERNET_LENGTH) return undefined;
+  const etherType = frame.readUInt16BE(12);
+  const sender = macAt(frame, 6);
+  const payload = frame.subarray(ETHERNET_LENGTH);
+  if (etherType === etherTypes[4]) return readArp(payload, sender);
+  if (etherType === etherTypes[6]) return readAdvertisement(payload, sender);
+  return undefined;
+};
+
+interface ArpFields {
+  readonly operation: number;
+  readonly from: string;
+  readonly senderIp: string;
+  readonly targetMac: string;
+  readonly targetIp: Ipv4;
+}
+
+const arpFrame = ({ operation, from, senderIp, targetMac, targetIp }: ArpFields): Buffer =>
+  Buffer.concat([
+    ethernetHeader(BROADCAST, from, etherTypes[4]),
+    Buffer.from(ARP_START, 'hex'),
+    Buffer.from([0, operation]),
+    macBytes(from),
+    ipv4Bytes(senderIp),
+    macBytes(targetMac),
+    ipv4Bytes(targetIp),
+  ]);
+
+// The sender is the address itself: it is on this node, if not on this interface, and no other address must be looked up.
+const advertisement = (ip: Ipv6, mac: string): Buffer =>
+  ndpFrame({
+    type: ADVERTISEMENT,
+    flags: OVERRIDE_FLAG,
+    from: { ip, mac },
+    to: ALL_NODES,
+    target: ip,
+    option: Buffer.concat([Buffer.from([TARGET_MAC_OPTION, 1]), macBytes(mac)]),
+  });
+
+const solicitation = (ip: Ipv6, mac: string): Buffer =>
+  ndpFrame({
+    type: SOLICITATION,
+    flags: 0,
+    from: { ip: NO_IPV6, mac },
+    to: solicitedNodeOf(ip),
+    target: ip,
+    option: Buffer.alloc(0),
+  });
+
+interface NdpFields {
+  readonly type: number;
+  readonly flags: number;
+  readonly from: { readonly ip: string; readonly mac: string };
+  readonly to: string;
+  readonly target: Ipv6;
+  readonly option: Buffer;
+}
+
+const ndpFrame = ({ type, flags, from, to, target, option }: NdpFields): Buffer => {
+  const message = Buffer.concat([Buffer.from([type, 0, 0, 0, flags, 0, 0, 0]), ipv6Bytes(target), option]);
+  const addresses = Buffer.concat([ipv6Bytes(from.ip), ipv6Bytes(to)]);
+  message.writeUInt16BE(checksum(Buffer.concat([addresses, pseudoHeaderEnd(message.length), message])), 2);
+  const header = Buffer.from([0x60, 0, 0, 0, 0, message.length, ICMPV6, HOP_LIMIT]);
+  return Buffer.concat([ethernetHeader(multicastMac(to), from.mac, etherTypes[6]), header, addresses, message]);
+};
+
+const readArp = (packet: Buffer, sender: string): Heard | undefined => {
+  if (packet.length < ARP_LENGTH || packet.toString('hex', 0, 6) !== ARP_START) return undefined;
+  const ip = ipAt(packet.subarray(14, 18));
+  // A probe has the sender 0.0.0.0: it asks and claims nothing.
+  return ip === undefined || ip === NO_IPV4 ? undefined : { ip, mac: macAt(packet, 8), sender };
+};
+
+const readAdvertisement = (packet: Buffer, sender: string): Heard | undefined => {
+  if (packet.length < IPV6_LENGTH + NDP_LENGTH || packet[6] !== ICMPV6 || packet[7] !== HOP_LIMIT) return undefined;
+  // The checksum is not judged: between virtual devices it is often left to hardware that is not there.
+  const message = packet.subarray(IPV6_LENGTH, IPV6_LENGTH + packet.readUInt16BE(4));
+  if (message.length < NDP_LENGTH || message[0] !== ADVERTISEMENT || message[1] !== 0) return undefined;
+  const ip = ipAt(message.subarray(8, NDP_LENGTH));
+  return ip === undefined ? undefined : { ip, mac: targetMacIn(message.subarray(NDP_LENGTH)) ?? sender, sender };
+};
+
+const targetMacIn = (options: Buffer): string | undefined => {
+  for (let at = 0; at + OPTION_UNIT <= options.length; ) {
+    const length = (options[at + 1] ?? 0) * OPTION_UNIT;
+    if (length === 0) return undefined;
+    if (options[at] === TARGET_MAC_OPTION) return macAt(options, at + 2);
+    at += length;
+  }
+  return undefined;
+};
+
+const ethernetHeader = (to: string, from: string, etherType: number): Buffer =>
+  Buffer.concat([macBytes(to), macBytes(from), Buffer.from([etherType >> 8, etherType & 0xff])]);
+
+/** Where questions about an address go (RFC 4291 section 2.7.1). */
+const solicitedNodeOf = (ip: Ipv6): string => {
+  const end = ipv6Bytes(ip).toString('hex').slice(-6);
+  return `ff02::1:ff${end.slice(0, 2)}:${end.slice(2)}`;
+};
+
+/** The MAC address that a multicast address is sent to (RFC 2464 section 7). */
+const multicastMac = (ip: string): string =>
+  ['33', '33', ...(ipv6Bytes(ip).toString('hex').slice(-8).match(/../g) ?? [])].join(':');
+
+/** What follows the addresses in the pseudo header (RFC 8200 section 8.1). */
+const pseudoHeaderEnd = (length: number): Buffer => Buffer.from([0, 0, 0, length, 0, 0, 0, ICMPV6]);
+
+/** The Internet checksum (RFC 1071) of an even number of bytes. */
+const checksum = (bytes: Buffer): number => {
+  let sum = 0;
+  for (let at = 0; at < bytes.length; at += 2) sum += bytes.readUInt16BE(at);
+  while (sum > 0xffff) sum = (sum & 0xffff) + (sum >>> 16);
+  return ~sum & 0xffff;
+};
+
+const macBytes = (mac: string): Buffer => Buffer.from(mac.replaceAll(':', ''), 'hex');
+const macAt = (bytes: Buffer, at: number): string =>
+  bytes
+    .toString('hex', at, at + 6)
+    .match(/../g)
+    ?.join(':') ?? '';
+
+const ipv4Bytes = (ip: string): Buffer => Buffer.from(ip.split('.').map(Number));
+
+/** The 16 bytes of an IPv6 text as Ip writes it: groups of hexadecimal digits and at most one `::`. */
+const ipv6Bytes = (ip: string): Buffer => {
+  const [head = '', tail = ''] = ip.split('::').map(groupDigits);
+  return Buffer.from(head + '0'.repeat(32 - head.length - tail.length) + tail, 'hex');
+};
+const groupDigits = (side: string): string =>
+  side === ''
+    ? ''
+    : side
+        .split(':')
+        .map((group) => group.padStart(4, '0'))
+        .join('');
+
+const ipAt = (bytes: Buffer): Ip | undefined => {
+  const text = bytes.length === 4 ? bytes.join('.') : bytes.toString('hex').match(/.{4}/g)?.join(':');
+  const parsed = parseIp(text ?? '');
+  return parsed.ok ? parsed.value : undefined;
+};

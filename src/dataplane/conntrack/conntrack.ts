@@ -1,0 +1,121 @@
+/**
+ * Conntrack is the connection table of the kernel, as far as Sallyport looks after it: connections of a slot or of an EIP
+ * that is gone are forgotten, and how full the table is can be read. A slot is given again some day, and connections from
+ * before must not join the policy that gets it. An EIP may be on another node by now, and its old connections must not
+ * leave from here any more.
+ */
+import { EgressError } from '../../api/error.ts';
+import { familyOf, type Ip } from '../../core/ip/index.ts';
+import { markText, SLOT_KIND, slotMark } from '../../core/node/numbers.ts';
+import type { Ended, Programs } from '../program.ts';
+import type { StateFile } from '../state-file.ts';
+
+export interface Conntrack {
+  /**
+   * Forgets the connections that carry one of the slots, of both families, or that leave with one of the EIPs; returns how
+   * many there were. Rejects with CONNTRACK_FAILED; then some may be left, and it can be called again.
+   */
+  forget(gone: Gone): Promise<number>;
+  /** How full the table is, and what it has refused since the node started. Starts no program. */
+  readUsage(): Promise<ConntrackUsage>;
+}
+
+/** What this node has no longer. */
+export interface Gone {
+  readonly slots: readonly number[];
+  readonly eips: readonly Ip[];
+}
+
+export interface ConntrackUsage {
+  readonly entries: number;
+  readonly limit: number;
+  /** Connections that got no entry: for translated ones, all source ports of the EIP were taken. */
+  readonly insertFailed: number;
+  /** Packets that were dropped because no entry could be made. */
+  readonly dropped: number;
+}
+
+export interface ConntrackDeps {
+  readonly programs: Programs;
+  /** The text of a file below /proc, such as `sys/net/netfilter/nf_conntrack_max`; undefined when it is not there. */
+  readonly readProc: (path: string) => Promise<string | undefined>;
+  /** A file for commands, and where the program finds it. */
+  readonly commands: StateFile & { readonly path: string };
+}
+
+// The kernel walks its whole table for every command: 12 ms each with 262,144 buckets (Linux 6.18, 2026-11).
+const AT_ONCE = 128;
+const LIMIT_MS = 30_000;
+
+/** The connection table of this node. */
+export const createConntrack = ({ programs, readProc, commands }: ConntrackDeps): Conntrack => {
+  /** The slots among these that connections carry. One look spares a walk for each slot that has none. */
+  const inUse = async (slots: readonly number[]): Promise<readonly number[]> => {
+    const marks = new Set<number>();
+    const ended = await programs.follow(
+      ['conntrack', '-L', '-m', `${markText(SLOT_KIND)}/${markText(SLOT_CONNECTION_MASK)}`],
+      (line) => marks.add(Number(/ mark=(\d+)/.exec(line)?.[1])),
+      AbortSignal.timeout(LIMIT_MS),
+    );
+    if (ended.code !== 0) throw failed(slots.length, ended);
+    return slots.filter((slot) => marks.has(slotMark(slot)));
+  };
+
+  /** One program takes many commands this way, and unlike a single one it does not call it a failure to find nothing. */
+  const forgetSome = async (lines: readonly string[]): Promise<number> => {
+    // A file, because conntrack opens its standard input by name, and a socket, as Node has it, cannot be opened.
+    await commands.write(lines.map((line) => `${line}\n`).join(''));
+    const ended = await programs.run(['conntrack', '-R', commands.path], { limitMs: LIMIT_MS });
+    if (ended.code !== 0) throw failed(lines.length, ended);
+    // It prints what it forgets.
+    return ended.stdout.split('\n').filter((line) => line !== '').length;
+  };
+
+  return {
+    forget: async ({ slots, eips }) => {
+      const busy = slots.length > 1 ? await inUse(slots) : slots;
+      const lines = [
+        ...busy.map((slot) => `-D -m ${markText(slotMark(slot))}`),
+        // Replies come to the EIP, so it is the destination of that direction.
+        ...eips.map((ip) => `-D -f ipv${familyOf(ip)} --reply-dst ${ip}`),
+      ];
+      let forgotten = 0;
+      for (let start = 0; start < lines.length; start += AT_ONCE) {
+        forgotten += await forgetSome(lines.slice(start, start + AT_ONCE));
+      }
+      await commands.remove();
+      return forgotten;
+    },
+    readUsage: async () => {
+      const [entries, limit, statistics] = await Promise.all([
+        readProc('sys/net/netfilter/nf_conntrack_count'),
+        readProc('sys/net/netfilter/nf_conntrack_max'),
+        readProc('net/stat/nf_conntrack'),
+      ]);
+      const sumOf = sums(statistics ?? '');
+      return {
+        entries: Number(entries ?? 0),
+        limit: Number(limit ?? 0),
+        insertFailed: sumOf('insert_failed'),
+        dropped: sumOf('drop'),
+      };
+    },
+  };
+};
+
+// All bits of a connection mark that are the same for every slot.
+const SLOT_CONNECTION_MASK = 0xffffc000;
+
+const failed = (count: number, { code, stderr }: Ended): EgressError => {
+  const why = stderr.trim().split('\n', 1)[0] || `conntrack ended with ${code}`;
+  return new EgressError('CONNTRACK_FAILED', `cannot forget the connections of ${count} slots and EIPs: ${why}`);
+};
+
+/** The file has one line of names and then one line of hexadecimal numbers for each processor. */
+const sums = (text: string): ((name: string) => number) => {
+  const [names = [], ...processors] = text.split('\n').map((line) => line.trim().split(/\s+/));
+  return (name) => {
+    const column = names.indexOf(name);
+    return processors.reduce((sum, values) => sum + (Number.parseInt(values[column] ?? '0', 16) || 0), 0);
+  };
+};

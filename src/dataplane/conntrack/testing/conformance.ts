@@ -1,0 +1,72 @@
+/** What every Conntrack must do: run on the fake in the unit tests, and on Linux in test/kernel. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Ip, parseIp } from '../../../core/ip/index.ts';
+import type { Conntrack } from '../conntrack.ts';
+
+const ip = (text: string): Ip => {
+  const parsed = parseIp(text);
+  assert.ok(parsed.ok);
+  return parsed.value;
+};
+
+/** A connection table for one test, empty at first. */
+export interface World extends AsyncDisposable {
+  readonly conntrack: Conntrack;
+  /** Makes a connection of each family that carries a slot; the slot of no policy is undefined. */
+  connect(slot: number | undefined): Promise<void>;
+  /** Makes a connection that leaves with an EIP. */
+  translate(eip: Ip): Promise<void>;
+  /** How many connections there are. */
+  count(): Promise<number>;
+}
+
+/** Declares the suite. */
+export const conntrackConformance = (name: string, open: () => Promise<World>): void => {
+  const withWorld = (title: string, body: (world: World) => Promise<void>): void => {
+    test(title, async () => {
+      await using world = await open();
+      await body(world);
+    });
+  };
+
+  describe(`conntrack: ${name}`, () => {
+    withWorld('connections of the slots that are gone are forgotten, and no others', async (world) => {
+      for (const slot of [1, 2, 3, 0x3fff, undefined]) await world.connect(slot);
+      assert.equal(await world.count(), 10);
+      assert.equal(await world.conntrack.forget({ slots: [2, 0x3fff], eips: [] }), 4);
+      assert.equal(await world.count(), 6);
+      assert.equal(await world.conntrack.forget({ slots: [1, 3], eips: [] }), 4);
+      assert.equal(await world.count(), 2, 'what carries no slot stays');
+    });
+
+    withWorld('connections of the EIPs that are gone are forgotten, and no others', async (world) => {
+      for (const text of ['192.0.2.100', '192.0.2.101', '2001:db8::100', '2001:db8::101'])
+        await world.translate(ip(text));
+      await world.connect(1);
+      const eips = [ip('192.0.2.100'), ip('2001:db8::101'), ip('192.0.2.102')];
+      assert.equal(await world.conntrack.forget({ slots: [], eips }), 2);
+      assert.equal(await world.count(), 4);
+    });
+
+    withWorld('a slot without connections is no failure', async ({ conntrack }) => {
+      assert.equal(await conntrack.forget({ slots: [7], eips: [] }), 0);
+      assert.equal(await conntrack.forget({ slots: [], eips: [] }), 0);
+    });
+
+    withWorld('many slots at once', async (world) => {
+      for (const slot of [1, 150, 300]) await world.connect(slot);
+      const slots = Array.from({ length: 300 }, (_, index) => index + 1);
+      assert.equal(await world.conntrack.forget({ slots, eips: [] }), 6);
+      assert.equal(await world.count(), 0);
+    });
+
+    withWorld('the usage says how many there are and how many there may be', async (world) => {
+      await world.connect(1);
+      const usage = await world.conntrack.readUsage();
+      assert.equal(usage.entries, 2);
+      assert.ok(usage.limit > usage.entries);
+      assert.deepEqual({ insertFailed: usage.insertFailed, dropped: usage.dropped }, { insertFailed: 0, dropped: 0 });
+    });
+  });
+};

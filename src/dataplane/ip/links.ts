@@ -1,0 +1,133 @@
+/**
+ * How our devices come to be as desired. What the kernel cannot change on a vxlan device (identifier, port, parent, local
+ * address, group policy, checksums) makes it a new device; MAC address and MTU are changed in place.
+ */
+import { isIpv4 } from '../../core/ip/index.ts';
+import type { LinkDesired } from '../../core/node/desired.ts';
+import type { LinkActual, NetworkActual } from './actual.ts';
+import type { Cause, Change, Refusal } from './change.ts';
+import { dropLink } from './lines.ts';
+import type { LinkListed } from './listing.ts';
+import { TAG } from './ours.ts';
+
+type Vxlan = Extract<LinkDesired, { kind: 'vxlan' }>;
+
+/** What to do about one device. */
+export interface LinkPlan {
+  /** Devices that must go first. */
+  readonly clear: readonly Change[];
+  /** Ways to make the device; the first that the kernel takes is enough. Empty when it is there. */
+  readonly make: readonly Change[];
+  /** What to set on it. */
+  readonly set: readonly Change[];
+  /** Why nothing can be done. */
+  readonly refusal?: Refusal;
+}
+
+/** Plans for the devices that are not as desired; none when all are. */
+export const planLinks = (links: readonly LinkDesired[], actual: NetworkActual): readonly LinkPlan[] =>
+  links.flatMap((link): LinkPlan[] => {
+    const squatter = actual.squatters.find(({ name }) => name === link.name);
+    if (squatter !== undefined) return [refusedPlan(link, squatter)];
+    const found = actual.links.find(({ name }) => name === link.name);
+    const kept = found !== undefined && isSameDevice(link, found) ? found : undefined;
+    const set = settings(link, kept);
+    if (kept !== undefined) return set === undefined ? [] : [{ clear: [], make: [], set: [set] }];
+    return [
+      {
+        clear: inTheWay(link, actual).map(({ name }) => dropLink(name)),
+        make:
+          link.kind === 'vxlan' ? [makeVxlan(link)] : [makeHolder(link.name, 'dummy'), makeHolder(link.name, 'bridge')],
+        set: set === undefined ? [] : [set],
+      },
+    ];
+  });
+
+/** True when the device can carry what is meant for it. */
+export const isUsable = (link: LinkDesired, actual: NetworkActual): boolean =>
+  actual.links.some((found) => found.name === link.name && found.isUp && isSameDevice(link, found));
+
+/** The refusal of a kernel that made a vxlan device but left the group policy out. */
+export const refusalWithoutGbp = (link: LinkDesired, actual: NetworkActual): Refusal | undefined => {
+  const found = actual.links.find(({ name, role }) => name === link.name && role === 'tunnel');
+  if (link.kind !== 'vxlan' || found?.vxlan?.hasGbp !== false) return undefined;
+  return { what: `tunnel device ${link.name}`, message: 'the kernel made it without gbp', reason: 'GbpMissing' };
+};
+
+const refusedPlan = (link: LinkDesired, squatter: LinkListed): LinkPlan => ({
+  clear: [],
+  make: [],
+  set: [],
+  refusal: {
+    what: `device ${link.name}`,
+    message: `the name belongs to ${squatter.kind === 'bridge' ? 'a bridge with ports' : 'another kind of device'}`,
+    reason: 'DeviceNameTaken',
+  },
+});
+
+const isSameDevice = (link: LinkDesired, { role, vxlan }: LinkActual): boolean => {
+  if (link.kind === 'holder') return role === 'holder';
+  return (
+    vxlan !== undefined &&
+    vxlan.id === link.id &&
+    vxlan.port === link.port &&
+    vxlan.parent === link.parent &&
+    vxlan.local === link.local &&
+    vxlan.hasGbp &&
+    !vxlan.isLearning &&
+    vxlan.hasChecksums === link.hasChecksums
+  );
+};
+
+/** Our devices that stand for the same thing: the kernel has an identifier and an address only once. */
+const inTheWay = ({ kind }: LinkDesired, { links }: NetworkActual): readonly LinkActual[] =>
+  links.filter(({ role }) => role === (kind === 'vxlan' ? 'tunnel' : 'holder'));
+
+const settings = (link: LinkDesired, kept: LinkActual | undefined): Change | undefined => {
+  const words = [
+    ...(kept?.alias === TAG ? [] : [`alias ${TAG}`]),
+    ...(link.kind === 'vxlan' && kept?.mac !== link.mac ? [`address ${link.mac}`] : []),
+    ...(link.kind === 'vxlan' && kept?.mtu !== link.mtu ? [`mtu ${link.mtu}`] : []),
+    ...(kept?.isUp === true ? [] : ['up']),
+  ];
+  if (words.length === 0) return undefined;
+  return {
+    tool: 'ip',
+    line: `link set dev ${link.name} ${words.join(' ')}`,
+    what: nameOf(link),
+    reason: link.kind === 'vxlan' ? 'RouteRefused' : 'EipDeviceFailed',
+    // The port is bound when the device comes up.
+    causes: [{ pattern: /Address already in use/, reason: 'TunnelPortTaken' }],
+  };
+};
+
+const vxlanCauses: readonly Cause[] = [
+  { pattern: /Unknown device type|not supported/i, reason: 'VxlanMissing' },
+  { pattern: /"gbp"/, reason: 'GbpMissing' },
+  { pattern: /VNI already exists|Address already in use/, reason: 'TunnelPortTaken' },
+  { pattern: /Cannot find device/, reason: 'ParentInterfaceMissing' },
+];
+
+const makeVxlan = (link: Vxlan): Change => ({
+  tool: 'ip',
+  line: `link add name ${link.name} type vxlan id ${link.id} dev ${link.parent} local ${link.local} dstport ${link.port} nolearning gbp ${checksums(link)}`,
+  what: nameOf(link),
+  reason: 'RouteRefused',
+  causes: vxlanCauses,
+});
+
+/** Over IPv6, packets without checksums are always taken: nodes need not change their setting at the same time. */
+const checksums = ({ local, hasChecksums }: Vxlan): string => {
+  if (isIpv4(local)) return hasChecksums ? 'udpcsum' : 'noudpcsum';
+  return `${hasChecksums ? 'noudp6zerocsumtx' : 'udp6zerocsumtx'} udp6zerocsumrx`;
+};
+
+const makeHolder = (name: string, kind: 'dummy' | 'bridge'): Change => ({
+  tool: 'ip',
+  line: `link add name ${name} type ${kind}`,
+  what: `EIP device ${name}`,
+  reason: 'EipDeviceFailed',
+});
+
+const nameOf = (link: LinkDesired): string =>
+  link.kind === 'vxlan' ? `tunnel device ${link.name}` : `EIP device ${link.name}`;

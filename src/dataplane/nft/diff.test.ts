@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { type ContainerChange, diffElements } from './diff.ts';
+import { type StoredElements, storedOf } from './stored.ts';
+import { smallTable, smallTableWith, TABLE_NUMBERS, tableFrom } from './testing/tables.ts';
+
+const small = storedOf(smallTable.elements);
+const storedTable = fc
+  .array(fc.nat(), { minLength: TABLE_NUMBERS, maxLength: TABLE_NUMBERS })
+  .map((numbers) => storedOf(tableFrom(numbers).elements));
+
+/** What a container holds after a change: the meaning of a change in four lines. */
+const changed = (held: ReadonlyMap<string, string>, change: ContainerChange | undefined): Map<string, string> => {
+  const left = new Map(change?.isFlushed === true ? [] : held);
+  for (const key of change?.deletedKeys ?? []) assert.ok(left.delete(key), `${key} is not there`);
+  for (const [key, value] of change?.added ?? []) {
+    assert.ok(!left.has(key), `${key} is there already`);
+    left.set(key, value);
+  }
+  return left;
+};
+
+describe('the difference of two tables', () => {
+  it('is empty for the same content', () => {
+    fc.assert(
+      fc.property(storedTable, (table) => {
+        assert.deepEqual(diffElements(table, structuredClone(table)), []);
+      }),
+    );
+  });
+
+  it('turns any table into any other, deleting only what is there and adding only what is not', () => {
+    fc.assert(
+      fc.property(storedTable, storedTable, (before, after) => {
+        const changes = new Map(diffElements(before, after).map((change) => [change.name, change]));
+        for (const [name, wanted] of Object.entries(after)) {
+          // The entries of a record have its keys.
+          const key = name as keyof StoredElements;
+          assert.deepEqual(changed(before[key], changes.get(key)), wanted);
+        }
+      }),
+    );
+  });
+
+  it('counts each element once, also one with another value', () => {
+    const pod4 = new Map([
+      ['10.244.1.1', '0x25000009'],
+      ['10.244.1.9', '0x25000001'],
+    ]);
+    const [change] = diffElements(small, storedOf(smallTableWith({ pod4 }).elements));
+    assert.equal(change?.differing, 3);
+    assert.deepEqual(change.deletedKeys, ['10.244.1.1', '10.244.1.2']);
+  });
+
+  it('finds a key that took the place of another', () => {
+    const vteps4 = new Map([
+      ['10.6.0.11', ''],
+      ['10.6.0.13', ''],
+    ]);
+    const [change] = diffElements(small, storedOf(smallTableWith({ vteps4 }).elements));
+    assert.deepEqual([change?.deletedKeys, change?.added], [['10.6.0.12'], [['10.6.0.13', '']]]);
+  });
+
+  it('writes plain ranges whole and joined ones one by one', () => {
+    const less = smallTableWith({
+      cluster4: new Map([['10.96.0.0/12', '']]),
+      dst6: new Map([['0x25000001 . 2001:db8::/32', '0x26000001']]),
+    });
+    const changes = diffElements(small, storedOf(less.elements));
+    assert.deepEqual(
+      changes.map(({ name, isFlushed, added, differing }) => [name, isFlushed, added.length, differing]),
+      [
+        ['cluster4', true, 1, 4],
+        ['dst6', false, 0, 1],
+      ],
+    );
+  });
+
+  it('counts what an EIP sends and receives from the moment it is there', () => {
+    const changes = diffElements(small, storedOf(smallTableWith({ eips6: new Map() }).elements));
+    assert.deepEqual(
+      changes.map(({ name, deletedKeys }) => [name, ...deletedKeys]),
+      ['eips6', 'sent6', 'received6'].map((name) => [name, 'fd06::e:100']),
+    );
+  });
+});

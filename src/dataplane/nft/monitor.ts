@@ -1,0 +1,181 @@
+/**
+ * Who changed our table. The kernel tells each transaction of nftables, of every program, as messages for what changed
+ * and one that ends it. Most concern the tables of others, such as the one of kube-proxy: for those only a few bytes of
+ * each message are looked at.
+ */
+import type { OpenChangeFeed } from './change-feed.ts';
+import { SIGNATURES, TABLE } from './stored.ts';
+
+/** The part of a clock that watching needs. */
+export interface Clock {
+  /** Calls back once after the delay; the returned function cancels it. */
+  after(delayMs: number, callback: () => void): () => void;
+}
+
+/** A change of our table by others. */
+export interface ForeignChange {
+  /** The program that made it, or why that is not known. */
+  readonly who: string;
+  /** True if it changed more than elements. */
+  readonly concernsChains: boolean;
+}
+
+// A repair must be done within a second. Ten reads of an empty socket take well under a millisecond.
+const READ_EVERY_MS = 100;
+
+/** Calls back for changes of our table that do not carry one of our signatures. Resolves when the signal is aborted. */
+export const watchTable = async (deps: {
+  readonly openChangeFeed: OpenChangeFeed;
+  readonly clock: Clock;
+  readonly isOwn: (signature: number) => boolean;
+  readonly onForeign: (change: ForeignChange) => void;
+  readonly signal: AbortSignal;
+}): Promise<void> => {
+  const { clock, onForeign, signal } = deps;
+  if (signal.aborted) return;
+  const feed = deps.openChangeFeed();
+  const reader = new TransactionReader(deps.isOwn);
+  await new Promise<void>((resolve) => {
+    const read = (): void => {
+      const messages = feed.receive();
+      const change = messages === 'lost' ? reader.restart() : reader.read(messages);
+      cancel = clock.after(READ_EVERY_MS, read);
+      if (change !== undefined) onForeign(change);
+    };
+    let cancel = clock.after(READ_EVERY_MS, read);
+    const stop = (): void => {
+      cancel();
+      feed.close();
+      resolve();
+    };
+    signal.addEventListener('abort', stop, { once: true });
+  });
+};
+
+// From linux/netfilter/nfnetlink.h and nf_tables.h.
+const NFNL_SUBSYS_NFTABLES = 10;
+const NFPROTO_INET = 1;
+const NFT_MSG_NEWSETELEM = 12;
+const NFT_MSG_DELSETELEM = 14;
+const NFT_MSG_NEWGEN = 15;
+const NFTA_TABLE = 1;
+const NFTA_SET_ELEM_LIST_SET = 2;
+const NFTA_SET_ELEM_LIST_ELEMENTS = 3;
+const NFTA_LIST_ELEM = 1;
+const NFTA_SET_ELEM_KEY = 1;
+const NFTA_DATA_VALUE = 1;
+const NFTA_GEN_PROC_PID = 2;
+const NFTA_GEN_PROC_NAME = 3;
+
+const HEADER_BYTES = 16;
+// After the header of netlink comes that of netfilter: family, version, resource.
+const ATTRIBUTES_AT = HEADER_BYTES + 4;
+
+/** Cuts messages into transactions and finds those of others that concern our table. */
+export class TransactionReader {
+  readonly #isOwn: (signature: number) => boolean;
+  /** What the transaction that is being read has done so far; undefined while it is about other tables. */
+  #change: { isSigned: boolean; concernsChains: boolean } | undefined;
+
+  constructor(isOwn: (signature: number) => boolean) {
+    this.#isOwn = isOwn;
+  }
+
+  /** The changes by others in these messages, as one; undefined when there was none. */
+  read(packets: readonly Buffer[]): ForeignChange | undefined {
+    let found: ForeignChange | undefined;
+    for (const packet of packets) {
+      for (const message of messagesIn(packet)) {
+        const change = this.#readMessage(message);
+        if (change === undefined) continue;
+        found = { who: change.who, concernsChains: change.concernsChains || found?.concernsChains === true };
+      }
+    }
+    return found;
+  }
+
+  /** Begins anew after messages were lost. */
+  restart(): ForeignChange {
+    this.#change = undefined;
+    return { who: 'unknown, because the kernel could not tell all changes', concernsChains: false };
+  }
+
+  #readMessage(message: Buffer): ForeignChange | undefined {
+    const type = message.readUInt16LE(4);
+    if (type >>> 8 !== NFNL_SUBSYS_NFTABLES) return undefined;
+    const kind = type & 0xff;
+    if (kind === NFT_MSG_NEWGEN) {
+      const change = this.#change;
+      this.#change = undefined;
+      if (change === undefined || change.isSigned) return undefined;
+      return { who: writerOf(message), concernsChains: change.concernsChains };
+    }
+    if (message[HEADER_BYTES] !== NFPROTO_INET || !isOurs(message)) return undefined;
+    this.#change ??= { isSigned: false, concernsChains: false };
+    if (kind === NFT_MSG_NEWSETELEM) this.#change.isSigned ||= signaturesIn(message).some(this.#isOwn);
+    else if (kind !== NFT_MSG_DELSETELEM) this.#change.concernsChains = true;
+    return undefined;
+  }
+}
+
+/** Every message about nftables names its table in its first attribute. */
+const isOurs = (message: Buffer): boolean => {
+  const at = ATTRIBUTES_AT + 4;
+  const end = at + TABLE.length;
+  return (
+    message.length > end &&
+    message.readUInt16LE(ATTRIBUTES_AT + 2) === NFTA_TABLE &&
+    message.toString('latin1', at, end) === TABLE &&
+    message[end] === 0
+  );
+};
+
+const signaturesIn = (message: Buffer): readonly number[] => {
+  const attributes = attributesIn(message.subarray(ATTRIBUTES_AT));
+  if (textOf(attributes.get(NFTA_SET_ELEM_LIST_SET)?.[0]) !== SIGNATURES) return [];
+  const elements = within(attributes.get(NFTA_SET_ELEM_LIST_ELEMENTS), NFTA_LIST_ELEM);
+  const values = within(within(elements, NFTA_SET_ELEM_KEY), NFTA_DATA_VALUE);
+  return values.flatMap((value) => (value.length === 4 ? [value.readUInt32LE()] : []));
+};
+
+/** Process ids are those of the host; in a container nobody has them, so the name of the program comes first. */
+const writerOf = (message: Buffer): string => {
+  const attributes = attributesIn(message.subarray(ATTRIBUTES_AT));
+  const name = textOf(attributes.get(NFTA_GEN_PROC_NAME)?.[0]) ?? 'unknown';
+  const pid = attributes.get(NFTA_GEN_PROC_PID)?.[0];
+  return pid?.length === 4 ? `${name}, process ${pid.readUInt32BE()}` : name;
+};
+
+/** The messages of a packet; each says its length, and starts at a multiple of four. */
+function* messagesIn(packet: Buffer): Generator<Buffer, undefined> {
+  for (let at = 0; at + ATTRIBUTES_AT <= packet.length; ) {
+    const length = packet.readUInt32LE(at);
+    if (length < HEADER_BYTES || length > packet.length - at) return;
+    if (length >= ATTRIBUTES_AT) yield packet.subarray(at, at + length);
+    at += aligned(length);
+  }
+}
+
+/** Values by type. A list repeats a type, so each has several. The top two bits of a type are flags. */
+const attributesIn = (bytes: Buffer): ReadonlyMap<number, readonly Buffer[]> => {
+  const found = new Map<number, Buffer[]>();
+  for (let at = 0; at + 4 <= bytes.length; ) {
+    const length = bytes.readUInt16LE(at);
+    if (length < 4) break;
+    const type = bytes.readUInt16LE(at + 2) & 0x3fff;
+    const values = found.get(type) ?? [];
+    values.push(bytes.subarray(at + 4, at + length));
+    found.set(type, values);
+    at += aligned(length);
+  }
+  return found;
+};
+
+/** The values of one type inside nested attributes. */
+const within = (nested: readonly Buffer[] | undefined, type: number): readonly Buffer[] =>
+  (nested ?? []).flatMap((bytes) => attributesIn(bytes).get(type) ?? []);
+
+/** A text that ends with a zero byte. */
+const textOf = (bytes: Buffer | undefined): string | undefined => bytes?.toString('latin1').replace(/\0.*$/s, '');
+
+const aligned = (length: number): number => (length + 3) & ~3;

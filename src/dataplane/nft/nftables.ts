@@ -1,0 +1,246 @@
+/**
+ * Our table in the kernel, through the program nft. Read Nftables first. Reading the kernel takes long where it holds
+ * much (0.2 s for 20,000 pods), so it is done at the start, after doubt, and never for an ordinary change.
+ */
+import type { TableDesired } from '../../core/node/desired.ts';
+import type { Ended, Programs } from '../program.ts';
+import type { StateFile } from '../state-file.ts';
+import type { OpenChangeFeed } from './change-feed.ts';
+import {
+  type Count,
+  type CountingContainer,
+  countingContainers,
+  joinCounts,
+  readCounts,
+  type TableCounters,
+} from './counters.ts';
+import { type ContainerChange, diffElements } from './diff.ts';
+import { type Clock, type ForeignChange, watchTable } from './monitor.ts';
+import { readChains, readTable, type TableActual } from './read.ts';
+import { readRecord, writeRecord } from './record.ts';
+import { isStale, refusalOf } from './refusal.ts';
+import { renderChanges, renderRemoval, renderReplacement, renderTable } from './render.ts';
+import { type StoredElements, type StoredName, storedContainers, storedOf, TABLE } from './stored.ts';
+
+/** The table of one node. Calls that change it or read it wait for each other. */
+export interface Nftables {
+  /**
+   * Makes the table hold what is desired, in one transaction of only what differs. Reads the kernel first if its content
+   * is not known. Rejects with NFT_REFUSED (its data is RefusalData); then what the kernel had stays in force. Rejects
+   * with another error if the state file fails; then the table may have been replaced, and the next call finds it so.
+   */
+  apply(desired: TableDesired): Promise<TableOutcome>;
+  /** What the kernel holds; undefined when there is no table of ours. */
+  read(): Promise<TableActual | undefined>;
+  /** Somebody else may have changed the table: the next apply reads the kernel first. */
+  distrust(): void;
+  /** Deletes the table and what is kept about it. May be called twice. */
+  remove(): Promise<void>;
+  /** What was counted; nothing without a table. */
+  counters(): Promise<TableCounters>;
+  /**
+   * Calls back after changes of the table by others, and when changes may have been missed; `who` is the program that
+   * made them, or why they were missed. Hears everything from the moment of the call on. Resolves when the signal is
+   * aborted; rejects if the kernel does not tell changes at all.
+   */
+  watch(onForeign: (who: string) => void, signal: AbortSignal): Promise<void>;
+}
+
+/** What apply did. */
+export interface TableOutcome {
+  /** How many elements came, went or got another value; all of them after a replacement. */
+  readonly changed: number;
+  /** True when the whole table was made anew, because there was none or its chains were not ours. */
+  readonly wasReplaced: boolean;
+  /** What others had changed since the last apply. Known only if the kernel was read, and never at the first apply. */
+  readonly drift: readonly Drift[];
+}
+
+/** What others changed: the whole table is gone, its chains are others, or the elements of a container. */
+export type Drift = 'table' | 'chains' | StoredName;
+
+export interface NftablesDeps {
+  readonly programs: Programs;
+  /** Keeps how the kernel lists the chains that we loaded, so that they are known after a restart. */
+  readonly file: StateFile;
+  readonly openChangeFeed: OpenChangeFeed;
+  readonly clock: Clock;
+  /** A number from 0 up to 1. */
+  readonly random: () => number;
+}
+
+/** The table in the network namespace in which the programs run. */
+export const createNftables = (deps: NftablesDeps): Nftables => new KernelTable(deps);
+
+/** What the kernel holds, as far as we know: the text that the chains were loaded from, and the elements. */
+interface Held {
+  readonly text: string;
+  readonly elements: StoredElements;
+}
+
+// A first load of 100,000 elements takes seconds on a busy machine.
+const LIMIT_MS = 60_000;
+/** Signatures of one process differ in these many ways, then they start again; each stays for seconds only. */
+const SIGNATURES_EACH = 0x10000;
+
+class KernelTable implements Nftables {
+  readonly #deps: NftablesDeps;
+  /** The first of our signatures. Another process, such as the one before a restart, has other ones. */
+  readonly #firstSignature: number;
+  #signed = 0;
+  /** Undefined: there is no table, or its chains are not ours. */
+  #held: Held | undefined;
+  /** True: what is held must be read first. */
+  #isDoubted = true;
+  /** True: others changed chains since the last replacement. The listing alone would not tell if it was in that moment. */
+  #areChainsForeign = false;
+  /** What apply made last, to tell drift. */
+  #applied: StoredElements | undefined;
+  /** The call before this one. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: NftablesDeps) {
+    this.#deps = deps;
+    this.#firstSignature = Math.floor(deps.random() * 0x10000) * SIGNATURES_EACH;
+  }
+
+  apply(desired: TableDesired): Promise<TableOutcome> {
+    return this.#inTurn(() => this.#apply(desired));
+  }
+
+  read(): Promise<TableActual | undefined> {
+    return this.#inTurn(() => this.#read());
+  }
+
+  distrust(): void {
+    this.#isDoubted = true;
+  }
+
+  remove(): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#isDoubted = true;
+      this.#applied = undefined;
+      const script = renderRemoval();
+      const ended = await this.#run(script);
+      if (ended.code !== 0 && !isStale(ended)) throw refusalOf('delete the nft table', ended, script);
+      await this.#deps.file.remove();
+    });
+  }
+
+  async counters(): Promise<TableCounters> {
+    const counts: [CountingContainer, ReadonlyMap<string, Count>][] = [];
+    // One program for each: nft 1.0.6 finds nothing when one script lists two sets.
+    for (const name of countingContainers) {
+      const kind = storedContainers.get(name)?.value === undefined ? 'set' : 'map';
+      const json = await this.#list([kind, 'inet', TABLE, name]);
+      counts.push([name, json === undefined ? new Map() : readCounts(json)]);
+    }
+    // The entries were made from all names.
+    return joinCounts(Object.fromEntries(counts) as Record<CountingContainer, ReadonlyMap<string, Count>>);
+  }
+
+  watch(onForeign: (who: string) => void, signal: AbortSignal): Promise<void> {
+    const { openChangeFeed, clock } = this.#deps;
+    const isOwn = (signature: number): boolean =>
+      signature >= this.#firstSignature && signature < this.#firstSignature + SIGNATURES_EACH;
+    const onChange = ({ who, concernsChains }: ForeignChange): void => {
+      if (concernsChains) this.#areChainsForeign = true;
+      onForeign(who);
+    };
+    return watchTable({ openChangeFeed, clock, isOwn, onForeign: onChange, signal });
+  }
+
+  async #apply(desired: TableDesired): Promise<TableOutcome> {
+    const wanted: Held = { text: renderTable(desired.settings), elements: storedOf(desired.elements) };
+    let drift: readonly Drift[] = [];
+    for (let wasRead = false; ; ) {
+      if (this.#isDoubted) {
+        drift = await this.#learn();
+        wasRead = true;
+      }
+      const held = this.#held;
+      const wasReplaced = held?.text !== wanted.text;
+      const changes = wasReplaced ? [] : diffElements(held.elements, wanted.elements);
+      if (!wasReplaced && changes.length === 0) {
+        this.#applied = wanted.elements;
+        return { changed: 0, wasReplaced, drift };
+      }
+      if (wasReplaced) this.#areChainsForeign = false;
+      const signature = this.#sign();
+      const script = wasReplaced ? renderReplacement(desired, signature) : renderChanges(changes, signature);
+      const ended = await this.#run(script);
+      if (ended.code === 0) {
+        this.#held = wanted;
+        this.#applied = wanted.elements;
+        if (wasReplaced) await this.#remember(wanted.text);
+        return { changed: wasReplaced ? sizeOf(wanted.elements) : differingIn(changes), wasReplaced, drift };
+      }
+      if (wasRead || !isStale(ended)) throw refusalOf('change the nft table', ended, script);
+      // The kernel does not hold what we thought, and nobody has told us yet.
+      this.#isDoubted = true;
+    }
+  }
+
+  /** Reads what the kernel holds and returns what others changed. The chains are ours if it lists them as after our load. */
+  async #learn(): Promise<readonly Drift[]> {
+    // First, so that a doubt that comes up during the read is not forgotten.
+    this.#isDoubted = false;
+    try {
+      const actual = await this.#read();
+      const record = readRecord(await this.#deps.file.read());
+      this.#held =
+        actual !== undefined && record?.chains === actual.chains && !this.#areChainsForeign
+          ? { text: record.text, elements: actual.elements }
+          : undefined;
+      if (this.#applied === undefined) return [];
+      if (actual === undefined) return ['table'];
+      const changed = diffElements(actual.elements, this.#applied).map(({ name }) => name);
+      return this.#held === undefined ? ['chains', ...changed] : changed;
+    } catch (error) {
+      this.#isDoubted = true;
+      throw error;
+    }
+  }
+
+  /** Keeps how the kernel lists what was loaded from the text. */
+  async #remember(text: string): Promise<void> {
+    const json = await this.#list(['table', 'inet', TABLE], '-t');
+    if (json !== undefined) await this.#deps.file.write(writeRecord({ text, chains: readChains(json) }));
+  }
+
+  async #read(): Promise<TableActual | undefined> {
+    const json = await this.#list(['table', 'inet', TABLE]);
+    return json === undefined ? undefined : readTable(json);
+  }
+
+  /** What nft lists; undefined when it is not there. */
+  async #list(what: readonly string[], ...flags: readonly string[]): Promise<string | undefined> {
+    const ended = await this.#deps.programs.run(['nft', '-j', ...flags, 'list', ...what], { limitMs: LIMIT_MS });
+    if (ended.code === 0) return ended.stdout;
+    if (isStale(ended)) return undefined;
+    throw refusalOf(`list the nft ${what.join(' ')}`, ended);
+  }
+
+  async #run(script: string): Promise<Ended> {
+    const ended = await this.#deps.programs.run(['nft', '-f', '-'], { input: script, limitMs: LIMIT_MS });
+    // With 1, nft says that it refused and changed nothing. After any other bad end nobody knows.
+    if (ended.code !== 0 && ended.code !== 1) this.#isDoubted = true;
+    return ended;
+  }
+
+  #sign(): number {
+    this.#signed = (this.#signed + 1) % SIGNATURES_EACH;
+    return this.#firstSignature + this.#signed;
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work, work);
+    this.#last = result;
+    return result;
+  }
+}
+
+const sizeOf = (elements: StoredElements): number => Object.values(elements).reduce((sum, { size }) => sum + size, 0);
+
+const differingIn = (changes: readonly ContainerChange[]): number =>
+  changes.reduce((sum, { differing }) => sum + differing, 0);

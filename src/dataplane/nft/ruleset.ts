@@ -1,0 +1,246 @@
+/**
+ * The table `inet sallyport`: which packet meets which rule. The chains are the same on every node and follow from
+ * TableSettings alone; pods, policies, EIPs and nodes are elements. README.md draws the way of a packet.
+ *
+ * On the worker
+ *   1. `arrive`, after kube-proxy has chosen the real destination. A new connection of a source that a policy knows is
+ *      classified: source -> class -> destination -> slot, kept as the connection mark. Every later packet is one lookup:
+ *      slot -> packet mark, which routes it to the gateway node (or says that this node is the one).
+ *   2. `leave`: the source is translated to itself. That is a binding, so no other program masquerades the packet.
+ *   3. `depart` -> `into_tunnel`: the mark is rewritten, because the outer packet is routed by it too and would loop; its
+ *      low bits are the slot and travel in the tunnel header.
+ * On the gateway node
+ *   4. `raw_in`: tunnel packets only from addresses of nodes.
+ *   5. `arrive` -> `from_tunnel`: slot from the tunnel header, and the worker it came from as the connection mark.
+ *   6. `leave` -> `snat_eip`: slot -> EIP. No EIP: drop.
+ *   7. `depart` counts. Replies meet `arrive` -> `replies`, which counts them and gives the mark that routes them back.
+ *
+ * Whatever cannot get its EIP is dropped and counted by reason, never sent with another address. Nothing is accepted in
+ * forward, so network policies of others still apply.
+ */
+import type { TableSettings } from '../../core/node/desired.ts';
+import {
+  KIND_MASK,
+  markText,
+  REPLY_KIND,
+  SLOT_KIND,
+  SLOT_MASK,
+  SNAT_KIND,
+  TUNNELLED_KIND,
+} from '../../core/node/numbers.ts';
+import { type DropReason, dropReasons } from './stored.ts';
+
+/** A chain: with `hook` the kernel calls it, else a rule does. */
+export interface Chain {
+  readonly name: string;
+  readonly hook?: string;
+  readonly rules: readonly string[];
+}
+
+// 0x26 and 0x27: connections of a slot here, and those that came through the tunnel. They differ in the lowest bit only.
+const IS_OURS = `ct mark and ${markText(0xfe000000)} == ${markText(SLOT_KIND)}`;
+const IS_TUNNEL_BOUND = `meta mark and ${markText(0xfe000000)} == ${markText(SLOT_KIND)}`;
+const kindOf = (what: string, kind: number): string => `${what} and ${markText(KIND_MASK)} == ${markText(kind)}`;
+const slotAs = (kind: number): string => `meta mark set meta mark and ${markText(SLOT_MASK)} or ${markText(kind)}`;
+const drop = (reason: DropReason): string => `meta mark set ${markText(dropReasons[reason])} goto dropped`;
+/** To the node itself, such as a DNS server on it, and what is not routed at all. */
+const NOT_ROUTED = 'fib daddr type { local, broadcast, anycast, multicast }';
+
+/** The chains, base chains in the order in which a packet meets them. */
+export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[] => [
+  {
+    name: 'raw_in',
+    hook: 'type filter hook prerouting priority raw',
+    rules: [`udp dport ${port} jump tunnel_guard`],
+  },
+  {
+    // A pod could otherwise send a slot of its choice to a gateway node. Outer packets need no connection entry.
+    name: 'tunnel_guard',
+    // Asking the routing table costs more than the set, so only packets that are to be dropped pay for it.
+    rules: [
+      'ip saddr @vteps4 notrack return',
+      'ip6 saddr @vteps6 notrack return',
+      `fib daddr type local ${drop('foreign_tunnel')}`,
+    ],
+  },
+  {
+    name: 'raw_out',
+    hook: 'type filter hook output priority raw',
+    rules: [`udp dport ${port} ${kindOf('meta mark', TUNNELLED_KIND)} notrack`],
+  },
+  {
+    // A bystander pays for three rules; only its first packet is looked up.
+    name: 'arrive',
+    hook: 'type filter hook prerouting priority dstnat + 10',
+    rules: [
+      `iifname "${device}" goto from_tunnel`,
+      `${IS_OURS} goto known`,
+      'ct state established,related return',
+      'ct state new goto classify',
+      'goto stateless',
+    ],
+  },
+  {
+    name: 'from_tunnel',
+    // A packet without a connection has no direction.
+    rules: [
+      'ct direction original goto from_worker',
+      'ct direction reply meta mark set 0 return',
+      drop('tunnel_stateless'),
+    ],
+  },
+  {
+    name: 'from_worker',
+    rules: [slotAs(SNAT_KIND), 'ct mark 0 ct mark set ether saddr map @vtep_node'],
+  },
+  {
+    name: 'known',
+    rules: ['ct direction original goto forward_slot', 'goto replies'],
+  },
+  {
+    // The connection remembers the EIP as the destination of its replies, also after the address was translated back.
+    name: 'replies',
+    rules: [
+      `${kindOf('ct mark', REPLY_KIND)} meta mark set ct mark`,
+      'ct reply ip daddr @received4',
+      'ct reply ip6 daddr @received6',
+    ],
+  },
+  {
+    name: 'classify',
+    rules: [
+      // Known pods come before ranges.
+      'ct mark set ip saddr map @pod4 goto by_destination',
+      'ct mark set ip6 saddr map @pod6 goto by_destination',
+      'ct mark set ip saddr map @net4 goto by_destination',
+      'ct mark set ip6 saddr map @net6 goto by_destination',
+    ],
+  },
+  {
+    // Destinations that a policy names come before the ranges of the cluster, and the default of the class comes last.
+    name: 'by_destination',
+    rules: [
+      `${NOT_ROUTED} ct mark set 0 return`,
+      'ct mark set ct mark . ip daddr map @dst4 goto forward_slot',
+      'ct mark set ct mark . ip6 daddr map @dst6 goto forward_slot',
+      'ip daddr @cluster4 ct mark set 0 return',
+      'ip6 daddr @cluster6 ct mark set 0 return',
+      'meta nfproto ipv4 ct mark set ct mark map @dflt4 goto forward_slot',
+      'meta nfproto ipv6 ct mark set ct mark map @dflt6 goto forward_slot',
+      'ct mark set 0',
+    ],
+  },
+  {
+    // No mark means that the verdict was to leave the connection alone. A reply mark in the original direction is a
+    // connection that once came through the tunnel and now comes by another way: its translation is settled, so it goes on.
+    name: 'forward_slot',
+    rules: [
+      'meta mark set ct mark map @slot_fwd return',
+      'ct mark 0 return',
+      `${kindOf('ct mark', REPLY_KIND)} return`,
+      `ct mark ${markText(SLOT_KIND)} ${drop('unavailable')}`,
+      drop('unknown_slot'),
+    ],
+  },
+  {
+    // Packets without a connection are never translated. Neighbour discovery is one of them by design.
+    name: 'stateless',
+    // The tunnel's own packets come first: they are the most, and a gateway node gets one for every packet of a worker.
+    rules: [
+      'ip saddr @vteps4 return',
+      'ip6 saddr @vteps6 return',
+      'ct state untracked meta l4proto ipv6-icmp return',
+      'ip saddr @pod4 goto stateless_pod',
+      'ip6 saddr @pod6 goto stateless_pod',
+      'ip saddr @net4 goto stateless_pod',
+      'ip6 saddr @net6 goto stateless_pod',
+    ],
+  },
+  {
+    name: 'stateless_pod',
+    rules: [`${NOT_ROUTED} return`, 'ip daddr @cluster4 return', 'ip6 daddr @cluster6 return', drop('pod_stateless')],
+  },
+  {
+    name: 'clamp',
+    rules: [
+      `meta nfproto ipv4 tcp option maxseg size set ${mss.ipv4} return`,
+      `meta nfproto ipv6 tcp option maxseg size set ${mss.ipv6}`,
+    ],
+  },
+  {
+    // Without it, a node that has just got an EIP answers packets of connections that it does not know yet with a reset.
+    name: 'guard',
+    hook: 'type filter hook input priority filter - 5',
+    rules: ['ip daddr @eips4 goto eip_input', 'ip6 daddr @eips6 goto eip_input'],
+  },
+  {
+    name: 'eip_input',
+    rules: [
+      'ct state established,related accept',
+      'icmp type echo-request limit rate 10/second accept',
+      'icmpv6 type echo-request limit rate 10/second accept',
+      'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
+      drop('eip_input'),
+    ],
+  },
+  {
+    // Errors that this node makes about a packet of a connection, such as "too big", belong to the connection: those of
+    // the gateway node go back to the worker that the packet came from, those of the worker leave with the EIP.
+    name: 'own_errors',
+    hook: 'type route hook output priority mangle',
+    rules: [
+      `ct direction reply ${kindOf('ct mark', REPLY_KIND)} meta mark set ct mark`,
+      `ct direction original ${kindOf('ct mark', SLOT_KIND)} goto forward_slot`,
+    ],
+  },
+  {
+    // Before every other NAT: the first chain that makes a binding decides, and a verdict does not stop the next one.
+    name: 'leave',
+    hook: 'type nat hook postrouting priority srcnat - 10',
+    rules: [
+      `${kindOf('meta mark', SNAT_KIND)} goto snat_eip`,
+      `oifname "${device}" ${IS_TUNNEL_BOUND} goto keep_source`,
+    ],
+  },
+  {
+    name: 'snat_eip',
+    rules: [
+      'meta nfproto ipv4 snat ip to meta mark map @slot_eip4',
+      'meta nfproto ipv6 snat ip6 to meta mark map @slot_eip6',
+      drop('no_eip'),
+    ],
+  },
+  {
+    name: 'keep_source',
+    rules: ['snat ip to ip saddr', 'snat ip6 to ip6 saddr'],
+  },
+  {
+    // One chain for all that is done last, after every NAT: each chain of a hook costs every packet. Segments are clamped
+    // in both directions: the answer of the server leaves by the device of the pod, whose route knows no tunnel.
+    name: 'depart',
+    hook: 'type filter hook postrouting priority srcnat + 10',
+    rules: [
+      `tcp flags & (syn | rst) == syn ${IS_OURS} jump clamp`,
+      `${IS_TUNNEL_BOUND} goto into_tunnel`,
+      `${kindOf('meta mark', SNAT_KIND)} goto count_sent`,
+    ],
+  },
+  {
+    // Somebody may have taken a rule, a route or the device away. A reply that goes another way still ends at its pod.
+    name: 'into_tunnel',
+    rules: [
+      `oifname "${device}" ${slotAs(TUNNELLED_KIND)} return`,
+      `${kindOf('meta mark', SLOT_KIND)} ${drop('astray')}`,
+    ],
+  },
+  {
+    // A rule without a statement: the lookup itself counts, in the element that it finds.
+    name: 'count_sent',
+    rules: ['ip saddr @sent4', 'ip6 saddr @sent6'],
+  },
+  {
+    // Two rules, so that a packet is dropped even if somebody deleted the element that counts it.
+    name: 'dropped',
+    rules: ['meta mark @drops', 'drop'],
+  },
+];

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Ip, isIpv4 } from '../../src/core/ip/index.ts';
+import { createAnnouncer } from '../../src/dataplane/announce/announcer.ts';
+import { announcements } from '../../src/dataplane/announce/frames.ts';
+import { isRefusal, loadPacketSockets, type OpenPacketSocket } from '../../src/dataplane/announce/packet-socket.ts';
+import { type AnnounceWorld, announcerConformance } from '../../src/dataplane/announce/testing/conformance.ts';
+import { inNamespace } from './enter.ts';
+import { type Namespace, openNamespace } from './namespace.ts';
+
+const NODE_MAC = '66:00:00:00:00:01';
+const PEER_MAC = '66:00:00:00:00:02';
+const openSocket = await loadPacketSockets();
+
+/** Two machines on one cable: a namespace each, with a veth pair between them. */
+interface Segment extends AnnounceWorld {
+  readonly node: Namespace;
+  readonly peerMachine: Namespace;
+  readonly open: OpenPacketSocket;
+}
+
+const openSegment = async (): Promise<Segment> => {
+  const stack = new AsyncDisposableStack();
+  const node = stack.use(await openNamespace('node'));
+  const peerMachine = stack.use(await openNamespace('peer'));
+  // Otherwise link-local addresses are checked for a second before the machine says anything.
+  for (const { must } of [node, peerMachine]) await must('sysctl', '-qw', 'net.ipv6.conf.default.accept_dad=0');
+  const ends = ['eth0', 'address', NODE_MAC, 'type', 'veth', 'peer', 'eth0', 'address', PEER_MAC];
+  await node.must('ip', 'link', 'add', ...ends, 'netns', peerMachine.name);
+  await connect(node, '1');
+  await connect(peerMachine, '2');
+
+  const open: OpenPacketSocket = (...place) => inNamespace(node.name, () => openSocket(...place));
+  const openAtPeer: OpenPacketSocket = (...place) => inNamespace(peerMachine.name, () => openSocket(...place));
+  const family = (ip: Ip): string => (isIpv4(ip) ? '-4' : '-6');
+  return {
+    node,
+    peerMachine,
+    open,
+    interfaceName: 'eth0',
+    mac: NODE_MAC,
+    peer: {
+      mac: PEER_MAC,
+      believe: async (ip, mac) => {
+        await peerMachine.must('ip', 'neigh', 'replace', ip, 'lladdr', mac, 'dev', 'eth0', 'nud', 'reachable');
+      },
+      whereIs: async (ip) => {
+        const text = await peerMachine.must('ip', family(ip), 'neigh', 'show', 'to', ip, 'dev', 'eth0');
+        return /lladdr (\S+)/.exec(text)?.[1];
+      },
+      have: async (ip) => {
+        await peerMachine.must('ip', 'address', 'add', ip, 'dev', 'eth0', ...(isIpv4(ip) ? [] : ['nodad']));
+      },
+      announce: (ip) => {
+        const socket = openAtPeer('eth0', isIpv4(ip) ? 4 : 6);
+        assert.ok(!isRefusal(socket));
+        for (const frame of announcements(ip, socket.mac)) assert.equal(socket.send(frame), undefined);
+        socket.close();
+      },
+    },
+    announcer: (deps) => stack.adopt(createAnnouncer({ open, ...deps }), (announcer) => announcer.close()),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+};
+
+const connect = async ({ must }: Namespace, last: string): Promise<void> => {
+  await must('ip', 'address', 'add', `10.6.0.${last}/24`, 'dev', 'eth0');
+  await must('ip', 'address', 'add', `fd06::${last}/64`, 'dev', 'eth0', 'nodad');
+  await must('ip', 'link', 'set', 'eth0', 'up');
+  // The kernel makes this route itself, but only when it has noticed the carrier, up to a second later.
+  await must('ip', '-6', 'route', 'replace', 'multicast', 'ff00::/8', 'dev', 'eth0', 'table', 'local');
+};
+
+announcerConformance('kernel', openSegment);
+
+test('kernel: an interface that is deleted under a socket is a refusal, not a fault', async () => {
+  await using segment = await openSegment();
+  const socket = segment.open('eth0', 4);
+  assert.ok(!isRefusal(socket));
+  assert.equal(socket.mac, NODE_MAC);
+  assert.equal(socket.send(Buffer.alloc(60)), undefined);
+  await segment.node.must('ip', 'link', 'delete', 'eth0');
+  assert.equal(socket.send(Buffer.alloc(60))?.kind, 'unusable');
+  assert.deepEqual(socket.receive(), []);
+  socket.close();
+  socket.close();
+  assert.deepEqual(segment.open('eth0', 4), { why: 'no such device', kind: 'unusable' });
+});
+
+test('kernel: what is no Ethernet device is refused', async () => {
+  await using segment = await openSegment();
+  assert.deepEqual(segment.open('lo', 4), { why: 'not an Ethernet device', kind: 'unusable' });
+  for (const name of ['', 'missing0', 'a-name-too-long-']) {
+    assert.deepEqual(segment.open(name, 6), { why: 'no such device', kind: 'unusable' }, name);
+  }
+});
+
+test('kernel: an IPv6 socket hears neighbour discovery and no other traffic', async () => {
+  await using segment = await openSegment();
+  const socket = segment.open('eth0', 6);
+  assert.ok(!isRefusal(socket));
+  await segment.peerMachine.must('ping', '-6', '-c', '2', '-i', '0.01', '-W', '5', 'fd06::1');
+  const types = socket.receive().map((frame) => frame[54]);
+  assert.ok(types.length > 0, 'the ping was preceded by a solicitation');
+  assert.deepEqual(
+    types.filter((type) => type !== 135 && type !== 136),
+    [],
+  );
+  socket.close();
+});

@@ -1,0 +1,50 @@
+/** The conntrack module against Linux. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { markText, slotMark } from '../../src/core/node/numbers.ts';
+import { createConntrack } from '../../src/dataplane/conntrack/conntrack.ts';
+import { conntrackConformance } from '../../src/dataplane/conntrack/testing/conformance.ts';
+import { stateFile } from '../../src/dataplane/state-file.ts';
+import { openNamespace } from './namespace.ts';
+
+let worlds = 0;
+
+conntrackConformance('Linux', async () => {
+  worlds += 1;
+  const namespace = await openNamespace(`ct${worlds}`);
+  const folder = await mkdtemp(join(tmpdir(), 'sallyport-conntrack-'));
+  const path = join(folder, 'forget');
+  let port = 1000;
+  return {
+    conntrack: createConntrack({
+      programs: namespace.programs,
+      commands: { ...stateFile(path), path },
+      // The files of /proc show the namespace of their reader.
+      readProc: (file) => namespace.must('cat', `/proc/${file}`),
+    }),
+    connect: async (slot) => {
+      const mark = slot === undefined ? '0x0' : markText(slotMark(slot));
+      for (const [from, to] of [
+        ['10.244.1.1', '192.0.2.1'],
+        ['fd44::1', '2001:db8::1'],
+      ] as const) {
+        port += 1;
+        const flow = `-s ${from} -d ${to} -p udp --sport ${port} --dport 53 -t 600 -m ${mark}`;
+        await namespace.must('conntrack', '-I', ...flow.split(' '));
+      }
+    },
+    translate: async (eip) => {
+      port += 1;
+      const [from, to] = eip.includes(':') ? ['fd44::1', '2001:db8::1'] : ['10.244.1.1', '192.0.2.1'];
+      const flow = `-s ${from} -d ${to} -n ${eip} -p udp --sport ${port} --dport 53 -t 600`;
+      await namespace.must('conntrack', '-I', ...flow.split(' '));
+    },
+    count: async () => Number(await namespace.must('conntrack', '-C')),
+    [Symbol.asyncDispose]: async () => {
+      await rm(folder, { recursive: true });
+      await namespace.close();
+    },
+  };
+});

@@ -1,0 +1,21 @@
+import { it } from 'node:test';
+import fc from 'fast-check';
+import { assertTurnsInto, describeNftables } from '../../src/dataplane/nft/testing/conformance.ts';
+import { TABLE_NUMBERS, tableFrom } from '../../src/dataplane/nft/testing/tables.ts';
+import { openKernelMachine } from './nft-machine.ts';
+
+let opened = 0;
+
+describeNftables('nftables on the kernel', () => {
+  opened += 1;
+  return openKernelMachine(`nft${opened}`);
+});
+
+it('the kernel turns any table into any other', async () => {
+  await using machine = await openKernelMachine('law');
+  const table = fc.array(fc.nat(), { minLength: TABLE_NUMBERS, maxLength: TABLE_NUMBERS }).map(tableFrom);
+  await fc.assert(
+    fc.asyncProperty(table, table, (before, after) => assertTurnsInto(machine, before, after)),
+    { numRuns: 15 },
+  );
+});

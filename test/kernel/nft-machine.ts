@@ -1,0 +1,43 @@
+/** A machine for the conformance suite of nftables: the kernel, seen from a network namespace of the test. */
+import { loadChangeFeed } from '../../src/dataplane/nft/change-feed.ts';
+import { createNftables } from '../../src/dataplane/nft/nftables.ts';
+import type { Machine } from '../../src/dataplane/nft/testing/conformance.ts';
+import { memoryStateFile } from '../../src/dataplane/state-file.ts';
+import { eventually } from '../../src/runtime/testing/eventually.ts';
+import { inNamespace } from './enter.ts';
+import { type Namespace, openNamespace } from './namespace.ts';
+
+export interface KernelMachine extends Machine {
+  readonly namespace: Namespace;
+}
+
+/** Opens a namespace with nothing in it. */
+export const openKernelMachine = async (label: string): Promise<KernelMachine> => {
+  const namespace = await openNamespace(label);
+  const openFeed = await loadChangeFeed();
+  let file = memoryStateFile();
+  return {
+    namespace,
+    start: ({ hasState } = { hasState: true }) => {
+      if (!hasState) file = memoryStateFile();
+      return createNftables({
+        programs: namespace.programs,
+        file,
+        openChangeFeed: () => inNamespace(namespace.name, openFeed),
+        clock: {
+          after: (delayMs, callback) => {
+            const timer = setTimeout(callback, delayMs);
+            return () => clearTimeout(timer);
+          },
+        },
+        random: Math.random,
+      });
+    },
+    meddle: async (script) => {
+      const { code, stderr } = await namespace.programs.run(['nft', '-f', '-'], { input: script });
+      if (code !== 0) throw new Error(stderr);
+    },
+    until: eventually,
+    [Symbol.asyncDispose]: () => namespace.close(),
+  };
+};
