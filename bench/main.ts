@@ -10,6 +10,7 @@ const benchmarks = [
   'controller',
   'dataplane/control',
   'dataplane/forwarding',
+  'egress',
 ] as const;
 const wanted = process.argv.slice(2);
 const unknown = wanted.find((name) => !benchmarks.some((benchmark) => benchmark === name));

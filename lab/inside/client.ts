@@ -19,6 +19,8 @@ export interface Tally {
   readonly asked: number;
   /** Answers by the address that the outside saw. */
   readonly answers: Readonly<Record<string, number>>;
+  /** When the first question that was answered with an address was asked, in milliseconds since 1970, by address. */
+  readonly firstAskedAtMs: Readonly<Record<string, number>>;
   /** Failures by their text. */
   readonly failures: Readonly<Record<string, number>>;
   /** How often a kept connection had to be opened again. */
@@ -72,6 +74,7 @@ export class Stream {
   readonly #timer: NodeJS.Timeout;
   readonly #answers: Record<string, number> = {};
   readonly #failures: Record<string, number> = {};
+  readonly #firstAskedAtMs: Record<string, number> = {};
   #asked = 0;
   #opened = 0;
   #kept: Socket | undefined;
@@ -83,8 +86,13 @@ export class Stream {
   }
 
   tally(): Tally {
-    const reopened = Math.max(0, this.#opened - 1);
-    return { asked: this.#asked, answers: this.#answers, failures: this.#failures, reopened };
+    return {
+      asked: this.#asked,
+      answers: this.#answers,
+      firstAskedAtMs: this.#firstAskedAtMs,
+      failures: this.#failures,
+      reopened: Math.max(0, this.#opened - 1),
+    };
   }
 
   stop(): Tally {
@@ -96,7 +104,14 @@ export class Stream {
   #tick(): void {
     this.#asked += 1;
     if (!this.#isKept) {
-      ask(this.#question).then((answer) => this.#count(answer));
+      const askedAtMs = Date.now();
+      ask(this.#question).then((answer) => {
+        this.#count(answer);
+        if (!('failure' in answer)) {
+          const first = this.#firstAskedAtMs[answer.address] ?? askedAtMs;
+          this.#firstAskedAtMs[answer.address] = Math.min(first, askedAtMs);
+        }
+      });
       return;
     }
     this.#kept ??= this.#open();

@@ -67,6 +67,7 @@ export class Applier {
   distrust(part: KernelPart): void {
     if (part === 'table') this.#kernel.nftables.distrust();
     else this.#distrusted.add(part);
+    if (part === 'network') this.#kernel.network.distrust();
   }
 
   /** Applies all parts in order. Rejects with an EgressError when the kernel cannot be asked at all. */

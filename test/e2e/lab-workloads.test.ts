@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { after, before, describe, test } from 'node:test';
+import { instanceOf } from '../../lab/host/instance.ts';
 import { until } from '../../lab/host/wait.ts';
+import { writeOwnImage } from '../../lab/images.ts';
 import { type Lab, startLab } from '../../lab/lab.ts';
 import { silently } from '../../lab/scenarios/scenario.ts';
 import { wayOut } from '../../lab/scenarios/way-out.ts';
@@ -83,6 +85,7 @@ describe('workloads in the lab', () => {
         template: { spec: { restartPolicy: 'Never', containers: [{ name: 'main', image, args: ['--version'] }] } },
       },
     });
+    await writeOwnImage(instanceOf(lab.name), lab.programs);
     await lab.apply(job('own', 'sallyport:any-tag'), job('unknown', 'nobody/knows:it'));
     await lab.kubectl(['wait', '--for=condition=Complete', 'job/own', '--timeout=60s']);
     assert.equal(await lab.kubectl(['logs', 'job/own']), '0.1.0\n');

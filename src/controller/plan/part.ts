@@ -1,4 +1,5 @@
 /** The part that plans and makes the objects show the plan: tunnels (a), gateways and policies (b). */
+import { finalizers } from '../../api/names.ts';
 import type { PolicyView } from '../../core/view.ts';
 import { Controller } from '../../runtime/control/controller.ts';
 import { type Watch, watch } from '../../runtime/control/watch.ts';
@@ -15,7 +16,7 @@ import { ProgressBook } from './progress.ts';
 
 /** Objects of one kind that are written at once. */
 const workers = 8;
-/** Gateways are looked at after the policies that changed them have been written. */
+/** The views of gateways are looked at after the policies that changed them have been written. */
 const gatewayDelayMs = 100;
 
 /** The plan part, which also shows its last decision to metrics. */
@@ -48,6 +49,8 @@ export const planPart = (deps: PartDeps, members: Members): PlanPart => {
   const controllers = [
     controllerOf(tunnels, deps, planner, [planner.watch('plan', (decision) => tunnels.keysBehind(decision))]),
     controllerOf(gateways, deps, planner, [
+      // At once: a policy that has something from a gateway that is not held could lose it.
+      planner.watch('new', () => keysNotHeld(caches.gateways)),
       planner.watch('plan', (decision) => gateways.keysBehind(decision), gatewayDelayMs),
     ]),
     policyController('EgressPolicy'),
@@ -71,6 +74,11 @@ export const planPart = (deps: PartDeps, members: Members): PlanPart => {
     },
   };
 };
+
+const keysNotHeld = ({ store }: PartDeps['caches']['gateways']): string[] =>
+  [...store.entries()]
+    .filter(([, { identity }]) => !identity.isDeleting && !identity.finalizers.includes(finalizers.gateway))
+    .map(([key]) => key);
 
 const controllerOf = <View, Status extends AnyStatus>(
   loop: Loop<View, Status>,

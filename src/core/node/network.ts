@@ -47,7 +47,10 @@ export const networkOf = (facts: NetworkFacts): NetworkDesired => {
   return {
     links: [
       ...(facts.tunnel === undefined ? [] : [tunnelLink(settings, facts.tunnel)]),
-      ...(claims.length === 0 ? [] : [{ kind: 'holder', name: settings.holder } as const]),
+      // Also where no EIP is yet: the first one should not wait for its device.
+      ...(facts.tunnel === undefined && claims.length === 0
+        ? []
+        : [{ kind: 'holder', name: settings.holder } as const]),
     ],
     addresses: [
       ...tunnelAddresses(facts),

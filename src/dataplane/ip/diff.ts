@@ -140,8 +140,8 @@ const takesAlong = (old: AddressDesired, { device, ip, prefixLength }: AddressDe
   mayTakeAlong(old) && old.prefixLength === prefixLength && old.device === device && isIpv4(ip);
 const mayTakeAlong = ({ ip, prefixLength }: AddressDesired): boolean => isIpv4(ip) && prefixLength < 32;
 
-// Metrics that the kernel gives a route that names none.
-const METRIC = { 4: 0, 6: 1024 } as const;
+/** Metrics that the kernel gives a route that names none. */
+export const METRIC = { 4: 0, 6: 1024 } as const;
 
 /** True when putting the wanted route replaces the one found: the kernel tells them apart by these. */
 const isInPlaceOf = (wanted: RouteDesired, found: RouteListed): boolean =>

@@ -1,9 +1,11 @@
 /**
- * Network makes the devices, addresses, rules, routes and neighbours of this node as desired. It reads first and writes
- * only what differs, so calls with the same value write nothing and cause no events that would lead to the next call.
+ * Network makes the devices, addresses, rules, routes and neighbours of this node as desired. It writes only what differs
+ * from what the kernel holds, so calls with the same value write nothing and cause no events that would lead to the next
+ * call. It reads the kernel first, unless it knows what it holds: after a value was applied whole, until distrusted.
  *
  * `ip` and `bridge` are not atomic. What is refused is told, and everything else is done all the same.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { NetworkDesired } from '../../core/node/desired.ts';
 import type { HostView } from '../../core/node/input.ts';
 import type { Programs } from '../program.ts';
@@ -15,6 +17,7 @@ import { hostOf, type ParentChoice } from './host.ts';
 import { type LinkPlan, planLinks, refusalWithoutGbp } from './links.ts';
 import { type Listing, readListing } from './listing.ts';
 import type { DeviceNames } from './ours.ts';
+import { settledAs } from './settled.ts';
 import { type Clock, watchNetwork } from './watch.ts';
 
 export type { NetworkActual } from './actual.ts';
@@ -27,6 +30,8 @@ export interface Network {
   grow(desired: NetworkDesired): Promise<NetworkOutcome>;
   /** Takes away what is ours and not desired. */
   trim(desired: NetworkDesired): Promise<NetworkOutcome>;
+  /** Says that somebody else may have changed something: the next step reads the kernel first. */
+  distrust(): void;
   /** What the kernel holds of ours. */
   read(): Promise<NetworkActual>;
   /** The interface that carries the tunnel, and those on which EIPs can be announced. */
@@ -43,6 +48,12 @@ export interface NetworkDeps {
   readonly clock: Clock;
 }
 
+/** A value, and what the kernel held when it was applied. */
+interface Held {
+  readonly desired: NetworkDesired;
+  readonly actual: NetworkActual;
+}
+
 const nothing: NetworkDesired = {
   links: [],
   addresses: [],
@@ -57,25 +68,34 @@ const nothing: NetworkDesired = {
 export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network => {
   let desiredProxies: NetworkDesired['proxies'] = [];
   let hostInterfaces: ReadonlySet<string> = new Set();
-  // What grow has read, for the trim that follows with the same value. What grow has put since is desired: not for trim.
-  let grown: { readonly desired: NetworkDesired; readonly actual: NetworkActual } | undefined;
+  // What grow has found, for the trim that follows with the same value. What grow has put since is desired: not for trim.
+  let grown: (Held & { readonly isWhole: boolean }) | undefined;
+  // A value that was applied whole, and what the kernel holds since; undefined when that is not known.
+  let settled: Held | undefined;
 
   const list = (): Promise<Listing> => readListing(programs, names.tunnel);
   const read = async (): Promise<NetworkActual> => actualOf(await list(), names);
 
   const trim = async (desired: NetworkDesired): Promise<NetworkOutcome> => {
-    const actual = grown?.desired === desired ? grown.actual : await read();
+    const before = grown?.desired === desired ? grown : undefined;
     grown = undefined;
     desiredProxies = desired.proxies;
-    return runChanges(programs, surplus(desired, actual));
+    const actual = before?.actual ?? (await read());
+    const outcome = await runChanges(programs, surplus(desired, actual));
+    const isWhole = before?.isWhole === true && outcome.refused.length === 0;
+    settled = isWhole ? { desired, actual: settledAs(desired, actual) } : undefined;
+    return outcome;
   };
 
   return {
     grow: async (desired) => {
+      // Devices that are to be made or changed are looked at.
+      const known = isDeepStrictEqual(settled?.desired.links, desired.links) ? settled?.actual : undefined;
       grown = undefined;
+      settled = undefined;
       desiredProxies = desired.proxies;
-      let actual = await read();
-      const plans = planLinks(desired.links, actual);
+      let actual = known ?? (await read());
+      const plans = known === undefined ? planLinks(desired.links, actual) : [];
       let outcome = nothingDone;
       for (const plan of plans) outcome = joined(outcome, await carryOut(programs, plan));
       if (plans.length > 0) {
@@ -84,10 +104,15 @@ export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network 
         const refused = desired.links.map((link) => refusalWithoutGbp(link, actual)).filter((one) => one !== undefined);
         outcome = joined(outcome, { changed: 0, refused });
       }
-      grown = { desired, actual };
-      return joined(outcome, await runChanges(programs, missing(desired, actual)));
+      outcome = joined(outcome, await runChanges(programs, missing(desired, actual)));
+      grown = { desired, actual, isWhole: outcome.refused.length === 0 };
+      return outcome;
     },
     trim,
+    distrust: () => {
+      grown = undefined;
+      settled = undefined;
+    },
     read,
     readHost: async (choice) => {
       const host = hostOf(await list(), choice, names);

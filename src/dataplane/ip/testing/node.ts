@@ -28,11 +28,18 @@ export const nodeTests =
     test(title, async () => {
       await using world = await open();
       const { programs } = world;
+      const networks: Network[] = [];
       const say = async (command: string): Promise<void> => {
         const { code, stderr } = await programs.run(command.split(' '));
         assert.equal(code, 0, `${command}: ${stderr}`);
+        // An agent hears of it by watching.
+        for (const one of networks) one.distrust();
       };
-      const network = (names = usualNames): Network => createNetwork({ programs, names, clock: runningClock });
+      const network = (names = usualNames): Network => {
+        const one = createNetwork({ programs, names, clock: runningClock });
+        networks.push(one);
+        return one;
+      };
       for (const line of hostLines) await say(`ip ${line}`);
       await body({ programs, say, network });
     });

@@ -45,6 +45,7 @@ export const watchConformance = (name: string, open: () => Promise<World>): void
           calls.forget();
           await say(drift);
           await calls.one(() => true, drift);
+          network.distrust();
         }
       } finally {
         end.abort();
