@@ -118,6 +118,7 @@ test('a controller that starts again neither asks again nor writes', async () =>
   await allInStep('shop/later');
   await untilReason('shop/later', 'KernelsInStep');
   await untilReason('shop/first', 'KernelsInStep');
+  await world.untilGatewaysShow('shop/first', 'shop/later');
   await controller.end('SIGTERM');
   const before = await world.versions();
   controller = await world.controller();

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { stringify } from 'yaml';
 import { type BareControlPlane, startBareControlPlane } from '../../lab/bare-control-plane.ts';
 import { installCrds } from '../../lab/crds.ts';
@@ -220,6 +221,18 @@ export class World {
     for await (const page of this.client.list(resourceOf(kind)))
       objects.push(...(page.items as unknown as ObjectOf<Kind>[]));
     return objects;
+  }
+
+  /** Waits until the views of all gateways show these policies and no others: they come a little later than the policies. */
+  async untilGatewaysShow(...policies: readonly string[]): Promise<void> {
+    await eventually(`the gateways show ${policies.join(', ')}`, async () => {
+      const gateways = await this.list('EgressGateway');
+      const shown = gateways.flatMap(({ status }) =>
+        (status?.nodeList ?? []).flatMap(({ eips = [] }) => eips.flatMap((eip) => eip.policies ?? [])),
+      );
+      const keys = shown.map(({ namespace, name }) => (namespace ? `${namespace}/${name}` : name));
+      return isDeepStrictEqual(keys.toSorted(), policies.toSorted());
+    });
   }
 
   /** All objects of our kinds by kind and key, with their versions: what a restart must not change. */
