@@ -97,9 +97,16 @@ export class EgressWorld {
     await this.lab.apply({ apiVersion, kind: 'EgressGateway', metadata: { name }, spec });
   }
 
-  /** Creates or changes a policy: `namespace/name`, or `name` for a cluster policy. */
+  /**
+   * Creates or changes a policy: `namespace/name`, or `name` for a cluster policy. Tried again for a while, as people do:
+   * changes are refused until a controller answers admission reviews again after the API server was away.
+   */
   async policy(key: string, spec: object): Promise<void> {
-    await this.lab.apply({ apiVersion, ...this.#reference(key), spec });
+    const wait = { what: `policy ${key} to be taken`, limitMs: 30_000, everyMs: 200 };
+    await until(wait, async () => {
+      await this.lab.apply({ apiVersion, ...this.#reference(key), spec });
+      return true;
+    });
   }
 
   /** Deletes policies and returns when they are gone. */
