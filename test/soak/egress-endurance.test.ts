@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { until } from '../../lab/host/wait.ts';
 import type { Tally } from '../../lab/inside/client.ts';
 import type { RunningStream } from '../../lab/inside/pod-client.ts';
-import { EgressWorld, eip, type Pair, ways } from './egress-world.ts';
+import { EgressWorld, eip, type Pair, ways } from '../e2e/egress-world.ts';
 
 const clients = ['worker-1', 'worker-2', 'gateway-1', 'gateway-2'];
 const agent = /sallyport\S* agent|main\S* agent/;
