@@ -15,7 +15,7 @@ import {
 import type { ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../core/view.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { Informer, type InformerOptions, type InformerProblem } from '../runtime/kube/informer.ts';
-import type { KubeObject, Resource } from '../runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type Resource } from '../runtime/kube/resource.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 
 /** What is known of the node that the agent runs on. */
@@ -94,11 +94,3 @@ const rangesOf = (object: KubeObject & { readonly status?: unknown }): ClusterRa
   const status = EgressClusterInfoStatus.safeParse(object.status);
   return status.data?.egressIgnoreCIDR === undefined ? undefined : projectClusterInfo(object);
 };
-
-const coreResource = (plural: string, kind: string, namespaced: boolean): Resource => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced,
-});

@@ -4,7 +4,7 @@ import { type KindName, resourceOf } from '../api/kinds.ts';
 import type { NodeObject } from '../core/project/index.ts';
 import { isForbidden } from '../runtime/kube/api-error.ts';
 import type { KubeClient, ListOptions } from '../runtime/kube/client.ts';
-import type { KubeObject, Resource } from '../runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type Resource } from '../runtime/kube/resource.ts';
 
 /** An object of the API server. Nothing is assumed about `spec` and `status`. */
 export type Served = KubeObject & { readonly spec?: unknown; readonly status?: unknown };
@@ -48,13 +48,6 @@ export type ServedProgram = KubeObject & {
 
 export type ServedConfigMap = KubeObject & { readonly data?: Readonly<Record<string, string>> };
 
-const core = (plural: string, kind: string, namespaced: boolean): Resource => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced,
-});
 const apps = (plural: string, kind: string): Resource => ({
   group: 'apps',
   version: 'v1',
@@ -65,10 +58,10 @@ const apps = (plural: string, kind: string): Resource => ({
 
 /** Kinds of Kubernetes that the commands read. */
 export const resources = {
-  pods: core('pods', 'Pod', true),
-  nodes: core('nodes', 'Node', false),
-  namespaces: core('namespaces', 'Namespace', false),
-  configMaps: core('configmaps', 'ConfigMap', true),
+  pods: coreResource('pods', 'Pod', true),
+  nodes: coreResource('nodes', 'Node', false),
+  namespaces: coreResource('namespaces', 'Namespace', false),
+  configMaps: coreResource('configmaps', 'ConfigMap', true),
   deployments: apps('deployments', 'Deployment'),
   daemonSets: apps('daemonsets', 'DaemonSet'),
 } as const;

@@ -22,7 +22,7 @@ import {
 import type { GatewayView, NamespaceView, NodeView, PodView, PolicyView, TunnelView } from '../core/view.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { Informer, type InformerOptions, type InformerProblem } from '../runtime/kube/informer.ts';
-import type { KubeObject, OwnerReference, Resource } from '../runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type OwnerReference, type Resource } from '../runtime/kube/resource.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 
 /** What is kept of every object that we write to, besides its view. */
@@ -183,14 +183,6 @@ const cachesBy = (follow: Follow): CacheByKind => ({
   }),
   slices: follow('slices', resourceOf('EgressEndpointSlice'), sliceCache),
   clusterSlices: follow('clusterSlices', resourceOf('EgressClusterEndpointSlice'), sliceCache),
-});
-
-const coreResource = (plural: string, kind: string, namespaced: boolean): Resource => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced,
 });
 
 interface StatusSchema<Status> {

@@ -45,6 +45,15 @@ export interface ObjectRef {
   readonly namespace?: string | undefined;
 }
 
+/** A resource of the core group, such as pods. */
+export const coreResource = (plural: string, kind: string, namespaced: boolean): Resource => ({
+  group: '',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced,
+});
+
 /** Returns `namespace/name`, or `name` for a cluster-scoped object. */
 export function keyOf(object: { readonly metadata: ObjectRef }): string {
   return refKey(object.metadata);
