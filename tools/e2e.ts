@@ -9,9 +9,7 @@ import { requireNode } from '../src/runtime/process/node-version.ts';
  */
 requireNode();
 const wanted = process.argv.slice(2);
-// Tests that hunt for rare faults run only when they are asked for.
-const folders = wanted.some((part) => part.includes('soak')) ? ['test/soak'] : ['test/kernel', 'test/e2e'];
-const files = folders
+const files = ['test/kernel', 'test/e2e']
   .flatMap((folder) => globSync(`${folder}/*.test.ts`).sort())
   .filter((file) => wanted.length === 0 || wanted.some((part) => file.includes(part)));
 if (files.length === 0) {

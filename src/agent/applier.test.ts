@@ -5,7 +5,7 @@ import type { NodeDesired } from '../core/node/desired.ts';
 import type { Gone } from '../dataplane/conntrack/conntrack.ts';
 import { systemClock } from '../runtime/process/clock.ts';
 import { Applier } from './applier.ts';
-import { nothingFound } from './found.ts';
+import { nothingFound, readFound } from './found.ts';
 import type { Kernel } from './kernel.ts';
 import { createFakeNode, type FakeNode } from './testing/fake-node.ts';
 import { gatewayNode } from './testing/gateway-node.ts';
@@ -21,7 +21,7 @@ describe('Applier', () => {
     node = await createFakeNode(systemClock);
     told = [];
   });
-  const open = (kernel: Kernel = node.kernel()): Applier =>
+  const open = (kernel: Kernel = node.kernel(), found = nothingFound): Applier =>
     new Applier(
       kernel,
       {
@@ -29,7 +29,7 @@ describe('Applier', () => {
         repaired: (part) => void told.push(`repaired ${part}`),
         forgetFailed: ({ code }) => void told.push(code),
       },
-      nothingFound,
+      found,
     );
   const apply = (applier: Applier, desired: NodeDesired) =>
     applier.apply(desired, async (wanted) =>
@@ -122,6 +122,27 @@ describe('Applier', () => {
     node.sysctls.locked.clear();
     assert.deepEqual(await apply(applier, one), { desired: one, problems: [], isDone: true });
     assert.deepEqual(await eips(), ['10.6.0.100', 'fd06::100']);
+  });
+
+  it('forgets connections that left through another node, when their slot leaves here and when it starts', async () => {
+    const slots = [...one.table.elements.slot_fwd.keys()];
+    const [slot = 0] = slots.map((mark) => Number.parseInt(mark, 16) & 0x3fff);
+    const elements = { ...one.table.elements, slot_fwd: new Map(slots.map((mark) => [mark, '0x26010001'])) };
+    const elsewhere = { ...one, table: { ...one.table, elements } };
+    const applier = open();
+    await apply(applier, elsewhere);
+    node.conntrack.connect(slot);
+    await apply(applier, elsewhere);
+    assert.equal(node.conntrack.count, 2, 'while it leaves elsewhere they are right');
+    await apply(applier, one);
+    assert.equal(node.conntrack.count, 0);
+    for (const { ip } of one.claims) node.conntrack.redirect(slot, ip);
+    const restarted = async () => open(node.kernel(), await readFound(node.kernel(), []));
+    await apply(await restarted(), one);
+    assert.equal(node.conntrack.count, one.claims.length, 'a restart keeps those that leave with an EIP');
+    node.conntrack.connect(slot);
+    await apply(await restarted(), one);
+    assert.equal(node.conntrack.count, 0, 'and finds those that an agent left behind which died in between');
   });
 
   it('forgets connections later when it cannot now', async () => {

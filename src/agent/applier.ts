@@ -2,7 +2,7 @@
  * Applier makes the kernel of the node what a NodeDesired says, in the order in which nothing leaks:
  *
  *   grow: devices, addresses, routes that are missing -> settings -> table, in one transaction -> trim: what is no longer
- *   wanted -> announce EIPs -> forget connections of slots and EIPs that are gone
+ *   wanted -> announce EIPs -> forget connections of slots and EIPs that are gone, or that left elsewhere until now
  *
  * So a packet that the table sends somewhere finds its way there, and one that still comes by an old way is no longer
  * sent on it. When the table is refused, what the kernel has stays in force, and nothing of it is trimmed.
@@ -12,7 +12,7 @@ import { EgressError } from '../api/error.ts';
 import { type Finding, finding } from '../core/finding.ts';
 import type { Ip } from '../core/ip/index.ts';
 import type { NetworkDesired, NodeDesired, NodeProblem, TableDesired } from '../core/node/desired.ts';
-import { SLOT_MASK } from '../core/node/numbers.ts';
+import { isSnatMark, SLOT_MASK } from '../core/node/numbers.ts';
 import type { Kernel, KernelPart } from './kernel.ts';
 
 /** Told about what applying did. */
@@ -21,7 +21,7 @@ export interface ApplierHooks {
   repaired(part: KernelPart, changes: number): void;
   /** Something was changed because it was to be changed. */
   changed(part: KernelPart, changes: number): void;
-  /** Connections of slots and EIPs that are gone could not be forgotten; it is tried again. */
+  /** Connections that must go could not be forgotten; it is tried again. */
   forgetFailed(error: EgressError): void;
 }
 
@@ -44,6 +44,11 @@ export interface Connected {
   readonly eips: ReadonlySet<Ip>;
 }
 
+/** What connections have, and the slots among them that leave from this node since their connections were looked at. */
+interface Settled extends Connected {
+  readonly here: ReadonlySet<number>;
+}
+
 /** Applies one NodeDesired after the other; never call `apply` twice at once. */
 export class Applier {
   readonly #kernel: Kernel;
@@ -52,7 +57,7 @@ export class Applier {
   /** What was applied last, whole and without a refusal. */
   #network: NetworkDesired | undefined;
   #sysctls: NodeDesired['sysctls'] | undefined;
-  #connected: Connected;
+  #connected: Settled;
   /** What `#connected` was read from. */
   #forgottenFor: NodeDesired | undefined;
 
@@ -60,7 +65,8 @@ export class Applier {
   constructor(kernel: Kernel, hooks: ApplierHooks, { slots, eips }: Connected) {
     this.#kernel = kernel;
     this.#hooks = hooks;
-    this.#connected = { slots, eips };
+    // The last agent may have died between its table and its connections, so those of every slot here are looked at once.
+    this.#connected = { slots, eips, here: new Set() };
   }
 
   /** Says that a part may differ from what was applied last: it is read and compared the next time. */
@@ -125,17 +131,26 @@ export class Applier {
     const { table, claims } = desired;
     const last = this.#forgottenFor;
     if (table.elements.slot_fwd === last?.table.elements.slot_fwd && claims === last.claims) return true;
-    const { slots, eips } = this.#connected;
-    const now = { slots: slotsOf(table.elements.slot_fwd), eips: new Set(claims.map(({ ip }) => ip)) };
-    const gone = { slots: [...slots.difference(now.slots)], eips: [...eips.difference(now.eips)] };
+    const { slots, eips, here } = this.#connected;
+    const forward = table.elements.slot_fwd;
+    const now = { slots: slotsOf(forward), eips: new Set(claims.map(({ ip }) => ip)), here: slotsHere(forward) };
+    const gone = {
+      slots: [...slots.difference(now.slots)],
+      eips: [...eips.difference(now.eips)],
+      here: [...now.here.difference(here).intersection(slots)],
+    };
     try {
-      if (gone.slots.length + gone.eips.length > 0) await this.#kernel.conntrack.forget(gone);
+      if (gone.slots.length + gone.eips.length + gone.here.length > 0) await this.#kernel.conntrack.forget(gone);
       this.#connected = now;
       this.#forgottenFor = desired;
       return true;
     } catch (error) {
       if (!(error instanceof EgressError)) throw error;
-      this.#connected = { slots: slots.union(now.slots), eips: eips.union(now.eips) };
+      this.#connected = {
+        slots: slots.union(now.slots),
+        eips: eips.union(now.eips),
+        here: here.intersection(now.here),
+      };
       this.#hooks.forgetFailed(error);
       return false;
     }
@@ -151,5 +166,11 @@ export class Applier {
 /** The slots that a kernel forwards. */
 export const slotsOf = (slotForward: ReadonlyMap<string, string>): ReadonlySet<number> =>
   new Set([...slotForward.keys()].map((mark) => Number.parseInt(mark, 16) & SLOT_MASK));
+
+/** Those of them that leave from this node. */
+const slotsHere = (slotForward: ReadonlyMap<string, string>): ReadonlySet<number> => {
+  const here = [...slotForward.values()].map((mark) => Number.parseInt(mark, 16)).filter(isSnatMark);
+  return new Set(here.map((mark) => mark & SLOT_MASK));
+};
 
 const problemOf = (found: Finding): NodeProblem => ({ finding: found, policy: undefined });

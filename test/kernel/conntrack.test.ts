@@ -3,6 +3,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Ip } from '../../src/core/ip/index.ts';
 import { markText, slotMark } from '../../src/core/node/numbers.ts';
 import { createConntrack } from '../../src/dataplane/conntrack/conntrack.ts';
 import { conntrackConformance } from '../../src/dataplane/conntrack/testing/conformance.ts';
@@ -17,6 +18,12 @@ conntrackConformance('Linux', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-conntrack-'));
   const path = join(folder, 'forget');
   let port = 1000;
+  const leaveWith = async (eip: Ip, mark = 0): Promise<void> => {
+    port += 1;
+    const [from, to] = eip.includes(':') ? ['fd44::1', '2001:db8::1'] : ['10.244.1.1', '192.0.2.1'];
+    const flow = `-s ${from} -d ${to} -n ${eip} -p udp --sport ${port} --dport 53 -t 600 -m ${markText(mark)}`;
+    await namespace.must('conntrack', '-I', ...flow.split(' '));
+  };
   return {
     conntrack: createConntrack({
       programs: namespace.programs,
@@ -35,12 +42,8 @@ conntrackConformance('Linux', async () => {
         await namespace.must('conntrack', '-I', ...flow.split(' '));
       }
     },
-    translate: async (eip) => {
-      port += 1;
-      const [from, to] = eip.includes(':') ? ['fd44::1', '2001:db8::1'] : ['10.244.1.1', '192.0.2.1'];
-      const flow = `-s ${from} -d ${to} -n ${eip} -p udp --sport ${port} --dport 53 -t 600`;
-      await namespace.must('conntrack', '-I', ...flow.split(' '));
-    },
+    translate: (eip) => leaveWith(eip),
+    redirect: (slot, eip) => leaveWith(eip, slotMark(slot)),
     count: async () => Number(await namespace.must('conntrack', '-C')),
     [Symbol.asyncDispose]: async () => {
       await rm(folder, { recursive: true });

@@ -98,6 +98,20 @@ describe('packets through the table', () => {
         assert.equal((await network.workerTable.counters()).slots.get(1)?.packets, 1);
       });
 
+      it('never leave with the address of the pod when the gateway node of their connection is now this one', async () => {
+        await given();
+        const sameConnection = ['-e', '77', at.outside];
+        assert.ok(await network.ping(...sameConnection));
+        assert.deepEqual(await network.sources(), [at.eip]);
+        const here = { slot_fwd: new Map([[SLOT, SNAT]]), [`slot_eip${family}`]: new Map([[SNAT, at.worker]]) };
+        await network.workerTable.apply(tableOf({ ...worker, ...here }));
+        const dropped = await dropsDuring(network.workerTable, 'foreign_source', () => network.ping(...sameConnection));
+        assert.deepEqual([dropped, await network.sources()], [1, []]);
+        await network.worker.must('conntrack', '-D', '-f', `ipv${family}`, '-m', SLOT);
+        assert.ok(await network.ping(...sameConnection), 'once it is forgotten, it goes on with the new address');
+        assert.deepEqual(await network.sources(), [at.worker]);
+      });
+
       it('reach the node itself and the cluster without a gateway', async () => {
         await given({ dflt4: new Map([[CLASS, markText(DROP)]]), dflt6: new Map([[CLASS, markText(DROP)]]) });
         assert.ok(await network.ping(at.worker), 'an address of the node');

@@ -45,6 +45,8 @@ export const slotMark = (slot: number): number => SLOT_KIND + slot;
 export const gatewayMark = (gateway: number, slot: number): number => SLOT_KIND + gateway * 0x10000 + slot;
 /** The packet mark of a slot that leaves on this node. */
 export const snatMark = (slot: number): number => SNAT_KIND + slot;
+/** True for the packet mark of a slot that leaves on this node. */
+export const isSnatMark = (mark: number): boolean => (mark & KIND_MASK) >>> 0 === SNAT_KIND;
 /**
  * The mark of replies to a node, from the 16 bits that tell tunnel marks apart. The two bytes are set apart so that they
  * do not touch the bits by which kube-proxy accepts, masquerades and drops.

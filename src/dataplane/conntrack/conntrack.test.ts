@@ -12,7 +12,8 @@ conntrackConformance('fake', async () => {
     conntrack,
     connect: async (slot) => conntrack.connect(slot),
     translate: async (eip) => conntrack.translate(eip),
-    count: async () => conntrack.slots.length + conntrack.eips.length,
+    redirect: async (slot, eip) => conntrack.redirect(slot, eip),
+    count: async () => conntrack.count,
     [Symbol.asyncDispose]: async () => {},
   };
 });
@@ -39,9 +40,9 @@ test('only slots that connections carry are forgotten, many with one program', a
   const told: string[] = [];
   const marks = Array.from({ length: 300 }, (_, slot) => 0x26000000 + slot);
   const conntrack = createConntrack({ programs: programsWith(marks, told), readProc: noFiles, commands });
-  await conntrack.forget({ slots: [1, 299, 300, 0x3fff], eips: [] });
+  await conntrack.forget({ slots: [1, 299, 300, 0x3fff], eips: [], here: [] });
   assert.deepEqual(told, ['-D -m 0x26000001\n-D -m 0x2600012b\n']);
-  await conntrack.forget({ slots: Array.from({ length: 1000 }, (_, slot) => slot), eips: [] });
+  await conntrack.forget({ slots: Array.from({ length: 1000 }, (_, slot) => slot), eips: [], here: [] });
   assert.deepEqual(
     told.slice(1).map((text) => text.trim().split('\n').length),
     [128, 128, 44],
@@ -52,7 +53,7 @@ test('only slots that connections carry are forgotten, many with one program', a
 test('a single slot is forgotten without a look first', async () => {
   const told: string[] = [];
   const conntrack = createConntrack({ programs: programsWith([], told), readProc: noFiles, commands });
-  await conntrack.forget({ slots: [0x3fff], eips: [] });
+  await conntrack.forget({ slots: [0x3fff], eips: [], here: [] });
   assert.deepEqual(told, ['-D -m 0x26003fff\n']);
 });
 
@@ -60,9 +61,9 @@ test('a program that fails or is missing is an error with a code', async () => {
   const programs = programsWith([], [], 127, 'spawn conntrack ENOENT');
   const conntrack = createConntrack({ programs, readProc: noFiles, commands });
   for (const slots of [[1], [1, 2]]) {
-    await assert.rejects(conntrack.forget({ slots, eips: [] }), {
+    await assert.rejects(conntrack.forget({ slots, eips: [], here: [] }), {
       code: 'CONNTRACK_FAILED',
-      message: `cannot forget the connections of ${slots.length} slots and EIPs: spawn conntrack ENOENT`,
+      message: 'cannot forget the connections of slots and EIPs: spawn conntrack ENOENT',
     });
   }
 });

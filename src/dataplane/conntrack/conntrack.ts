@@ -2,7 +2,8 @@
  * Conntrack is the connection table of the kernel, as far as Sallyport looks after it: connections of a slot or of an EIP
  * that is gone are forgotten, and how full the table is can be read. A slot is given again some day, and connections from
  * before must not join the policy that gets it. An EIP may be on another node by now, and its old connections must not
- * leave from here any more.
+ * leave from here any more. The other way round, connections of pods of this node that left through another one have kept
+ * their source so far, and a connection never gets another translation: forgotten, their next packet makes a new one.
  */
 import { EgressError } from '../../api/error.ts';
 import { familyOf, type Ip } from '../../core/ip/index.ts';
@@ -12,18 +13,22 @@ import type { StateFile } from '../state-file.ts';
 
 export interface Conntrack {
   /**
-   * Forgets the connections that carry one of the slots, of both families, or that leave with one of the EIPs; returns how
-   * many there were. Rejects with CONNTRACK_FAILED; then some may be left, and it can be called again.
+   * Forgets the connections of what is gone, of both families; returns how many there were. Rejects with CONNTRACK_FAILED;
+   * then some may be left, and it can be called again.
    */
   forget(gone: Gone): Promise<number>;
   /** How full the table is, and what it has refused since the node started. Starts no program. */
   readUsage(): Promise<ConntrackUsage>;
 }
 
-/** What this node has no longer. */
+/** What is no longer as connections may have it. */
 export interface Gone {
+  /** Slots that are gone. */
   readonly slots: readonly number[];
+  /** EIPs that this node holds no longer. */
   readonly eips: readonly Ip[];
+  /** Slots that leave from this node: those with a connection that keeps its source left through another one before. */
+  readonly here: readonly number[];
 }
 
 export interface ConntrackUsage {
@@ -49,16 +54,23 @@ const LIMIT_MS = 30_000;
 
 /** The connection table of this node. */
 export const createConntrack = ({ programs, readProc, commands }: ConntrackDeps): Conntrack => {
-  /** The slots among these that connections carry. One look spares a walk for each slot that has none. */
-  const inUse = async (slots: readonly number[]): Promise<readonly number[]> => {
-    const marks = new Set<number>();
+  /** The marks of slots that connections carry, and of those that have one which keeps its source. */
+  const look = async (): Promise<{ readonly all: ReadonlySet<number>; readonly keeping: ReadonlySet<number> }> => {
+    const all = new Set<number>();
+    const keeping = new Set<number>();
     const ended = await programs.follow(
       ['conntrack', '-L', '-m', `${markText(SLOT_KIND)}/${markText(SLOT_CONNECTION_MASK)}`],
-      (line) => marks.add(Number(/ mark=(\d+)/.exec(line)?.[1])),
+      (line) => {
+        const mark = Number(/ mark=(\d+)/.exec(line)?.[1]);
+        all.add(mark);
+        // Replies come to the address that the connection left with.
+        const [, source, sender] = / src=(\S+) .*? src=\S+ dst=(\S+)/.exec(line) ?? [];
+        if (source !== undefined && source === sender) keeping.add(mark);
+      },
       AbortSignal.timeout(LIMIT_MS),
     );
-    if (ended.code !== 0) throw failed(slots.length, ended);
-    return slots.filter((slot) => marks.has(slotMark(slot)));
+    if (ended.code !== 0) throw failed(ended);
+    return { all, keeping };
   };
 
   /** One program takes many commands this way, and unlike a single one it does not call it a failure to find nothing. */
@@ -66,14 +78,19 @@ export const createConntrack = ({ programs, readProc, commands }: ConntrackDeps)
     // A file, because conntrack opens its standard input by name, and a socket, as Node has it, cannot be opened.
     await commands.write(lines.map((line) => `${line}\n`).join(''));
     const ended = await programs.run(['conntrack', '-R', commands.path], { limitMs: LIMIT_MS });
-    if (ended.code !== 0) throw failed(lines.length, ended);
+    if (ended.code !== 0) throw failed(ended);
     // It prints what it forgets.
     return ended.stdout.split('\n').filter((line) => line !== '').length;
   };
 
   return {
-    forget: async ({ slots, eips }) => {
-      const busy = slots.length > 1 ? await inUse(slots) : slots;
+    forget: async ({ slots, eips, here }) => {
+      // One look spares a walk for each slot that has no connection.
+      const found = slots.length > 1 || here.length > 0 ? await look() : undefined;
+      const busy = [
+        ...slots.filter((slot) => found?.all.has(slotMark(slot)) ?? true),
+        ...here.filter((slot) => found?.keeping.has(slotMark(slot))),
+      ];
       const lines = [
         ...busy.map((slot) => `-D -m ${markText(slotMark(slot))}`),
         // Replies come to the EIP, so it is the destination of that direction.
@@ -106,9 +123,9 @@ export const createConntrack = ({ programs, readProc, commands }: ConntrackDeps)
 // All bits of a connection mark that are the same for every slot.
 const SLOT_CONNECTION_MASK = 0xffffc000;
 
-const failed = (count: number, { code, stderr }: Ended): EgressError => {
+const failed = ({ code, stderr }: Ended): EgressError => {
   const why = stderr.trim().split('\n', 1)[0] || `conntrack ended with ${code}`;
-  return new EgressError('CONNTRACK_FAILED', `cannot forget the connections of ${count} slots and EIPs: ${why}`);
+  return new EgressError('CONNTRACK_FAILED', `cannot forget the connections of slots and EIPs: ${why}`);
 };
 
 /** The file has one line of names and then one line of hexadecimal numbers for each processor. */

@@ -77,11 +77,15 @@ describe('the difference of two tables', () => {
     );
   });
 
-  it('counts what an EIP sends and receives from the moment it is there', () => {
-    const changes = diffElements(small, storedOf(smallTableWith({ eips6: new Map() }).elements));
+  it('counts what an address sends and receives from the moment a slot leaves with it', () => {
+    const changes = diffElements(small, storedOf(smallTableWith({ slot_eip6: new Map() }).elements));
     assert.deepEqual(
       changes.map(({ name, deletedKeys }) => [name, ...deletedKeys]),
-      ['eips6', 'sent6', 'received6'].map((name) => [name, 'fd06::e:100']),
+      [
+        ['slot_eip6', '0x28000002'],
+        ['sent6', 'fd06::e:100'],
+        ['received6', 'fd06::e:100'],
+      ],
     );
   });
 });

@@ -22,6 +22,7 @@ describe('the scripts', () => {
       net4: new Map([['10.244.7.0/24', '0x25000003']]),
       dst4: new Map([['0x25000003 . 198.51.100.7', '0x26000001']]),
       eips4: new Map([['10.6.0.100', '']]),
+      slot_eip4: new Map([['0x28000002', '10.6.0.100']]),
     });
     const changes = diffElements(storedOf(smallTable.elements), storedOf(changed.elements));
     t.assert.fileSnapshot(renderChanges(changes, 0x12340002), golden('change.nft'), plain);

@@ -13,7 +13,8 @@
  *   4. `raw_in`: tunnel packets only from addresses of nodes.
  *   5. `arrive` -> `from_tunnel`: slot from the tunnel header, and the worker it came from as the connection mark.
  *   6. `leave` -> `snat_eip`: slot -> EIP. No EIP: drop.
- *   7. `depart` counts. Replies meet `arrive` -> `replies`, which counts them and gives the mark that routes them back.
+ *   7. `depart` -> `sent` counts, and drops what did not get an address of ours. Replies meet `arrive` -> `replies`, which
+ *      counts them and gives the mark that routes them back.
  *
  * Whatever cannot get its EIP is dropped and counted by reason, never sent with another address. Nothing is accepted in
  * forward, so network policies of others still apply.
@@ -222,7 +223,7 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
     rules: [
       `tcp flags & (syn | rst) == syn ${IS_OURS} jump clamp`,
       `${IS_TUNNEL_BOUND} goto into_tunnel`,
-      `${kindOf('meta mark', SNAT_KIND)} goto count_sent`,
+      `${kindOf('meta mark', SNAT_KIND)} goto sent`,
     ],
   },
   {
@@ -234,9 +235,10 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
     ],
   },
   {
-    // A rule without a statement: the lookup itself counts, in the element that it finds.
-    name: 'count_sent',
-    rules: ['ip saddr @sent4', 'ip6 saddr @sent6'],
+    // The lookup itself counts, in the element that it finds. A connection keeps the translation that its first packet got:
+    // one that was made while its slot left through another node still has the address of its pod.
+    name: 'sent',
+    rules: ['ip saddr @sent4 return', 'ip6 saddr @sent6 return', drop('foreign_source')],
   },
   {
     // Two rules, so that a packet is dropped even if somebody deleted the element that counts it.

@@ -30,6 +30,8 @@ export const dropReasons = {
   eip_input: 7,
   /** Meant for the tunnel, but the way into it is gone: it would leave by the ordinary way with another address. */
   astray: 8,
+  /** Leaves from this node, but its connection was made elsewhere or for an EIP that is gone. */
+  foreign_source: 9,
 } as const;
 export type DropReason = keyof typeof dropReasons;
 
@@ -46,8 +48,8 @@ export interface Container {
 }
 
 /**
- * The sets and maps as the kernel has them: those of the desired value, for each EIP one element that counts what was
- * sent and one for what was received, and one for each reason to drop. Counters are elements and never objects: a named
+ * The sets and maps as the kernel has them: those of the desired value, for each address that slots leave with one element
+ * that counts what was sent and one for what was received, and one for each reason to drop. Counters are elements and never objects: a named
  * counter for each policy would make nft read all of them at each change.
  */
 const stored = {
@@ -61,8 +63,9 @@ const stored = {
     key: 'mark',
     hasCounters: true,
     comment: Object.entries(dropReasons)
-      .map(([reason, number]) => `${number} ${reason}`)
-      .join(', '),
+      .map(([reason, number]) => `${number}=${reason}`)
+      // The kernel takes 128 characters.
+      .join(' '),
   },
 } as const satisfies Record<string, Container>;
 export type StoredName = keyof typeof stored;
@@ -83,12 +86,21 @@ export const isJoinedInterval = (name: StoredName): boolean => {
 /** The elements of all containers, for what is desired. */
 export const storedOf = (elements: TableElements): StoredElements => ({
   ...elements,
-  sent4: elements.eips4,
-  sent6: elements.eips6,
-  received4: elements.eips4,
-  received6: elements.eips6,
+  sent4: addressesOf(elements.slot_eip4),
+  sent6: addressesOf(elements.slot_eip6),
+  received4: addressesOf(elements.slot_eip4),
+  received6: addressesOf(elements.slot_eip6),
   drops: dropElements,
 });
+
+const known = new WeakMap<ReadonlyMap<string, string>, ReadonlyMap<string, string>>();
+
+/** The addresses that slots leave with; the same value for the same slots, so that nobody compares it in vain. */
+const addressesOf = (slots: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
+  const found = known.get(slots) ?? new Map(slots.values().map((ip) => [ip, '']));
+  known.set(slots, found);
+  return found;
+};
 
 const dropElements: ReadonlyMap<string, string> = new Map(
   Object.values(dropReasons).map((number) => [markText(number), '']),

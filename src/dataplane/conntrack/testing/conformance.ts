@@ -13,10 +13,12 @@ const ip = (text: string): Ip => {
 /** A connection table for one test, empty at first. */
 export interface World extends AsyncDisposable {
   readonly conntrack: Conntrack;
-  /** Makes a connection of each family that carries a slot; the slot of no policy is undefined. */
+  /** Makes a connection of each family that carries a slot and keeps its source; the slot of no policy is undefined. */
   connect(slot: number | undefined): Promise<void>;
   /** Makes a connection that leaves with an EIP. */
   translate(eip: Ip): Promise<void>;
+  /** Makes a connection that carries a slot and leaves with an EIP. */
+  redirect(slot: number, eip: Ip): Promise<void>;
   /** How many connections there are. */
   count(): Promise<number>;
 }
@@ -34,9 +36,9 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
     withWorld('connections of the slots that are gone are forgotten, and no others', async (world) => {
       for (const slot of [1, 2, 3, 0x3fff, undefined]) await world.connect(slot);
       assert.equal(await world.count(), 10);
-      assert.equal(await world.conntrack.forget({ slots: [2, 0x3fff], eips: [] }), 4);
+      assert.equal(await world.conntrack.forget({ slots: [2, 0x3fff], eips: [], here: [] }), 4);
       assert.equal(await world.count(), 6);
-      assert.equal(await world.conntrack.forget({ slots: [1, 3], eips: [] }), 4);
+      assert.equal(await world.conntrack.forget({ slots: [1, 3], eips: [], here: [] }), 4);
       assert.equal(await world.count(), 2, 'what carries no slot stays');
     });
 
@@ -45,19 +47,29 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
         await world.translate(ip(text));
       await world.connect(1);
       const eips = [ip('192.0.2.100'), ip('2001:db8::101'), ip('192.0.2.102')];
-      assert.equal(await world.conntrack.forget({ slots: [], eips }), 2);
+      assert.equal(await world.conntrack.forget({ slots: [], eips, here: [] }), 2);
       assert.equal(await world.count(), 4);
     });
 
+    withWorld('of slots that leave here, those are forgotten that have a connection with its own source', async (world) => {
+      await world.connect(1);
+      await world.redirect(1, ip('192.0.2.100'));
+      for (const text of ['192.0.2.100', '2001:db8::100']) await world.redirect(2, ip(text));
+      await world.connect(3);
+      assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2] }), 3);
+      assert.equal(await world.count(), 4, 'slot 2 leaves with its EIP, and slot 3 leaves elsewhere');
+      assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2] }), 0);
+    });
+
     withWorld('a slot without connections is no failure', async ({ conntrack }) => {
-      assert.equal(await conntrack.forget({ slots: [7], eips: [] }), 0);
-      assert.equal(await conntrack.forget({ slots: [], eips: [] }), 0);
+      assert.equal(await conntrack.forget({ slots: [7], eips: [], here: [] }), 0);
+      assert.equal(await conntrack.forget({ slots: [], eips: [], here: [] }), 0);
     });
 
     withWorld('many slots at once', async (world) => {
       for (const slot of [1, 150, 300]) await world.connect(slot);
       const slots = Array.from({ length: 300 }, (_, index) => index + 1);
-      assert.equal(await world.conntrack.forget({ slots, eips: [] }), 6);
+      assert.equal(await world.conntrack.forget({ slots, eips: [], here: [] }), 6);
       assert.equal(await world.count(), 0);
     });
 

@@ -2,45 +2,59 @@
 import type { Ip } from '../../../core/ip/index.ts';
 import type { Conntrack, ConntrackUsage } from '../conntrack.ts';
 
+/** A connection of one family: the slot that it carries, and the EIP that it leaves with; without one it keeps its source. */
+interface Connection {
+  readonly slot: number | undefined;
+  readonly eip: Ip | undefined;
+}
+
 export interface FakeConntrack extends Conntrack {
-  /** Makes a connection of each family; undefined for one that no policy is about. */
+  /** Makes a connection of each family that keeps its source; undefined for one that no policy is about. */
   connect(slot: number | undefined): void;
-  /** Makes a connection that leaves with an EIP. */
+  /** Makes a connection that leaves with an EIP, and carries no slot because it came through the tunnel. */
   translate(eip: Ip): void;
-  /** The slots of the connections that there are. */
+  /** Makes a connection that carries a slot and leaves with an EIP. */
+  redirect(slot: number, eip: Ip): void;
+  /** The slots of the connections that there are, but for those that only have an EIP. */
   readonly slots: readonly (number | undefined)[];
   /** The EIPs of the connections that there are. */
   readonly eips: readonly Ip[];
+  readonly count: number;
   /** What readUsage says besides the number of entries. */
   usage: Omit<ConntrackUsage, 'entries'>;
 }
 
 /** An empty table. */
 export const createFakeConntrack = (): FakeConntrack => {
-  let slots: readonly (number | undefined)[] = [];
-  let eips: readonly Ip[] = [];
+  let connections: readonly Connection[] = [];
+  const add = (...more: readonly Connection[]): void => {
+    connections = [...connections, ...more];
+  };
   return {
-    connect: (slot) => {
-      slots = [...slots, slot, slot];
-    },
-    translate: (eip) => {
-      eips = [...eips, eip];
-    },
+    connect: (slot) => add({ slot, eip: undefined }, { slot, eip: undefined }),
+    translate: (eip) => add({ slot: undefined, eip }),
+    redirect: (slot, eip) => add({ slot, eip }),
     get slots() {
-      return slots;
+      return connections.filter(({ slot, eip }) => slot !== undefined || eip === undefined).map(({ slot }) => slot);
     },
     get eips() {
-      return eips;
+      return connections.map(({ eip }) => eip).filter((eip) => eip !== undefined);
+    },
+    get count() {
+      return connections.length;
     },
     usage: { limit: 262_144, insertFailed: 0, dropped: 0 },
-    forget: async (gone) => {
-      const before = slots.length + eips.length;
-      slots = slots.filter((slot) => slot === undefined || !gone.slots.includes(slot));
-      eips = eips.filter((eip) => !gone.eips.includes(eip));
-      return before - slots.length - eips.length;
+    forget: async ({ slots, eips, here }) => {
+      const before = connections.length;
+      const keeping = new Set(connections.filter(({ eip }) => eip === undefined).map(({ slot }) => slot));
+      const gone = new Set([...slots, ...here.filter((slot) => keeping.has(slot))]);
+      connections = connections.filter(
+        ({ slot, eip }) => !(slot !== undefined && gone.has(slot)) && !(eip !== undefined && eips.includes(eip)),
+      );
+      return before - connections.length;
     },
     async readUsage() {
-      return { entries: slots.length + eips.length, ...this.usage };
+      return { entries: connections.length, ...this.usage };
     },
   };
 };

@@ -7,12 +7,14 @@ import { after, before, describe, test } from 'node:test';
 import { until } from '../../lab/host/wait.ts';
 import type { Tally } from '../../lab/inside/client.ts';
 import type { RunningStream } from '../../lab/inside/pod-client.ts';
-import { EgressWorld, eip, type Pair, ways } from '../e2e/egress-world.ts';
+import { EgressWorld, eip, type Pair, ways } from './egress-world.ts';
 
 const clients = ['worker-1', 'worker-2', 'gateway-1', 'gateway-2'];
 const agent = /sallyport\S* agent|main\S* agent/;
 const table = ['inet', 'sallyport'];
 const device = 'egress.vxlan';
+
+const pools = { ipv4: ['10.77.0.100-10.77.0.109'], ipv6: ['fd77::100-fd77::109'] };
 
 describe('no packet leaves with a foreign address', () => {
   let world: EgressWorld;
@@ -24,7 +26,7 @@ describe('no packet leaves with a foreign address', () => {
   before(async () => {
     world = await EgressWorld.start('e2e-endurance');
     await world.clients(...clients.map((node) => ({ name: node, namespace: 'shop', node, labels: { team: 'shop' } })));
-    await world.gateway('main', { ipv4: ['10.77.0.100-10.77.0.109'], ipv6: ['fd77::100-fd77::109'] });
+    await world.gateway('main', pools);
     await world.policy('shop/all', spec(100));
     await world.untilPolicy('shop/all', 'Programmed', 'True');
     for (const client of clients) await world.untilSource(client, eip(100));
@@ -92,6 +94,22 @@ describe('no packet leaves with a foreign address', () => {
     });
     assert.deepEqual(answered(seen), ['10.77.0.100', '10.77.0.101', 'fd77::100', 'fd77::101']);
     assert.deepEqual(await world.strangersAsking(eip(100), eip(101)), []);
+  });
+
+  test('a policy moves from gateway node to gateway node: only its EIP is seen', async () => {
+    const seen = await during(async () => {
+      for (const node of ['gateway-1', 'gateway-2', 'gateway-1']) {
+        await world.gateway('main', pools, { 'kubernetes.io/hostname': node });
+        await until({ what: `shop/all to be on ${node}`, limitMs: 30_000 }, async () => {
+          return (await world.policyStatus('shop/all')).node === node;
+        });
+        await world.untilPolicy('shop/all', 'Programmed', 'True');
+        for (const client of clients) await world.untilSource(client, eip(101));
+      }
+      await world.gateway('main', pools);
+    });
+    assert.deepEqual(answered(seen), ['10.77.0.101', 'fd77::101']);
+    assert.deepEqual(await world.strangersAsking(eip(101)), []);
   });
 
   // What foreign hands may do on a node, and what it must look like again a moment later.
