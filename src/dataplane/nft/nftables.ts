@@ -16,10 +16,18 @@ import {
 } from './counters.ts';
 import { type ContainerChange, diffElements } from './diff.ts';
 import { type Clock, type ForeignChange, watchTable } from './monitor.ts';
-import { readChains, readTable, type TableActual } from './read.ts';
+import { chainNamesIn, frameIn, readChains, readTable, type TableActual } from './read.ts';
 import { readRecord, writeRecord } from './record.ts';
 import { isStale, refusalOf } from './refusal.ts';
-import { renderChanges, renderRemoval, renderReplacement, renderTable } from './render.ts';
+import {
+  type HeldTable,
+  renderChanges,
+  renderRemoval,
+  renderRenewal,
+  renderReplacement,
+  renderTable,
+} from './render.ts';
+import { chainsFor } from './ruleset.ts';
 import { type StoredElements, type StoredName, storedContainers, storedOf, TABLE } from './stored.ts';
 
 /** The table of one node. Calls that change it or read it wait for each other. */
@@ -50,7 +58,7 @@ export interface Nftables {
 export interface TableOutcome {
   /** How many elements came, went or got another value; all of them after a replacement. */
   readonly changed: number;
-  /** True when the whole table was made anew, because there was none or its chains were not ours. */
+  /** True when all chains were loaded anew, because there were none or they were not ours. */
   readonly wasReplaced: boolean;
   /** What others had changed since the last apply. Known only if the kernel was read, and never at the first apply. */
   readonly drift: readonly Drift[];
@@ -72,10 +80,11 @@ export interface NftablesDeps {
 /** The table in the network namespace in which the programs run. */
 export const createNftables = (deps: NftablesDeps): Nftables => new KernelTable(deps);
 
-/** What the kernel holds, as far as we know: the text that the chains were loaded from, and the elements. */
-interface Held {
-  readonly text: string;
+/** What the kernel holds, as far as we know. */
+interface Held extends HeldTable {
   readonly elements: StoredElements;
+  /** False: others changed chains or rules since they were loaded from the text. */
+  readonly areChainsOurs: boolean;
 }
 
 // A first load of 100,000 elements takes seconds on a busy machine.
@@ -88,7 +97,7 @@ class KernelTable implements Nftables {
   /** The first of our signatures. Another process, such as the one before a restart, has other ones. */
   readonly #firstSignature: number;
   #signed = 0;
-  /** Undefined: there is no table, or its chains are not ours. */
+  /** Undefined: there is no table, or its containers are not ours. */
   #held: Held | undefined;
   /** True: what is held must be read first. */
   #isDoubted = true;
@@ -120,8 +129,7 @@ class KernelTable implements Nftables {
     return this.#inTurn(async () => {
       this.#isDoubted = true;
       this.#applied = undefined;
-      const script = renderRemoval();
-      const ended = await this.#run(script);
+      const { script, ended } = await this.#load(renderRemoval());
       if (ended.code !== 0 && !isStale(ended)) throw refusalOf('delete the nft table', ended, script);
       await this.#deps.file.remove();
     });
@@ -151,7 +159,14 @@ class KernelTable implements Nftables {
   }
 
   async #apply(desired: TableDesired): Promise<TableOutcome> {
-    const wanted: Held = { text: renderTable(desired.settings), elements: storedOf(desired.elements) };
+    const text = renderTable(desired.settings);
+    const elements = storedOf(desired.elements);
+    const wanted: Held = {
+      text,
+      elements,
+      chains: chainsFor(desired.settings).map(({ name }) => name),
+      areChainsOurs: true,
+    };
     let drift: readonly Drift[] = [];
     for (let wasRead = false; ; ) {
       if (this.#isDoubted) {
@@ -159,26 +174,39 @@ class KernelTable implements Nftables {
         wasRead = true;
       }
       const held = this.#held;
-      const wasReplaced = held?.text !== wanted.text;
-      const changes = wasReplaced ? [] : diffElements(held.elements, wanted.elements);
+      const wasReplaced = held?.text !== text || !held.areChainsOurs;
+      const changes = held === undefined ? [] : diffElements(held.elements, elements);
       if (!wasReplaced && changes.length === 0) {
-        this.#applied = wanted.elements;
+        this.#applied = elements;
         return { changed: 0, wasReplaced, drift };
       }
       if (wasReplaced) this.#areChainsForeign = false;
-      const signature = this.#sign();
-      const script = wasReplaced ? renderReplacement(desired, signature) : renderChanges(changes, signature);
-      const ended = await this.#run(script);
+      const { script, ended } = wasReplaced
+        ? await this.#replace(held, desired, changes)
+        : await this.#load(renderChanges(changes, this.#sign()));
       if (ended.code === 0) {
         this.#held = wanted;
-        this.#applied = wanted.elements;
-        if (wasReplaced) await this.#remember(wanted.text);
-        return { changed: wasReplaced ? sizeOf(wanted.elements) : differingIn(changes), wasReplaced, drift };
+        this.#applied = elements;
+        if (wasReplaced) await this.#remember(text);
+        return { changed: wasReplaced ? sizeOf(elements) : differingIn(changes), wasReplaced, drift };
       }
       if (wasRead || !isStale(ended)) throw refusalOf('change the nft table', ended, script);
       // The kernel does not hold what we thought, and nobody has told us yet.
       this.#isDoubted = true;
     }
+  }
+
+  /** Loads all chains anew: in the table that is there if that can be, else with a new one. */
+  async #replace(
+    held: Held | undefined,
+    desired: TableDesired,
+    changes: readonly ContainerChange[],
+  ): Promise<{ readonly script: string; readonly ended: Ended }> {
+    const renewal = held && renderRenewal(held, desired.settings, changes, this.#sign());
+    const renewed = renewal === undefined ? undefined : await this.#load(renewal);
+    // Others may have put something in the way that only goes with the table, such as a hook at another place.
+    if (renewed?.ended.code === 0) return renewed;
+    return this.#load(renderReplacement(desired, this.#sign()));
   }
 
   /** Reads what the kernel holds and returns what others changed. The chains are ours if it lists them as after our load. */
@@ -188,14 +216,15 @@ class KernelTable implements Nftables {
     try {
       const actual = await this.#read();
       const record = readRecord(await this.#deps.file.read());
-      this.#held =
-        actual !== undefined && record?.chains === actual.chains && !this.#areChainsForeign
-          ? { text: record.text, elements: actual.elements }
-          : undefined;
+      const areChainsOurs = record?.chains === actual?.chains && !this.#areChainsForeign;
+      const isKept = actual !== undefined && record !== undefined && frameIn(record.chains) === frameIn(actual.chains);
+      this.#held = isKept
+        ? { text: record.text, elements: actual.elements, chains: chainNamesIn(actual.chains), areChainsOurs }
+        : undefined;
       if (this.#applied === undefined) return [];
       if (actual === undefined) return ['table'];
       const changed = diffElements(actual.elements, this.#applied).map(({ name }) => name);
-      return this.#held === undefined ? ['chains', ...changed] : changed;
+      return areChainsOurs ? changed : ['chains', ...changed];
     } catch (error) {
       this.#isDoubted = true;
       throw error;
@@ -221,11 +250,11 @@ class KernelTable implements Nftables {
     throw refusalOf(`list the nft ${what.join(' ')}`, ended);
   }
 
-  async #run(script: string): Promise<Ended> {
+  async #load(script: string): Promise<{ readonly script: string; readonly ended: Ended }> {
     const ended = await this.#deps.programs.run(['nft', '-f', '-'], { input: script, limitMs: LIMIT_MS });
     // With 1, nft says that it refused and changed nothing. After any other bad end nobody knows.
     if (ended.code !== 0 && ended.code !== 1) this.#isDoubted = true;
-    return ended;
+    return { script, ended };
   }
 
   #sign(): number {

@@ -26,6 +26,23 @@ export const readTable = (json: string): TableActual => {
   return { elements: Object.fromEntries(entries) as Record<StoredName, Map<string, string>>, chains: chainsOf(listed) };
 };
 
+/** The names of the chains in such a text. */
+export const chainNamesIn = (chains: string): readonly string[] =>
+  linesOf(chains).flatMap((line) => (line.startsWith(CHAIN) ? [nameIn(line.slice(CHAIN.length))] : []));
+
+/** What is left of such a text without chains and rules: the table itself and its containers. */
+export const frameIn = (chains: string): string =>
+  linesOf(chains)
+    .filter((line) => !line.startsWith(CHAIN) && !line.startsWith('rule '))
+    .join('\n');
+
+const CHAIN = 'chain ';
+const linesOf = (text: string): readonly string[] => text.split('\n');
+const nameIn = (json: string): string => {
+  const fields: unknown = JSON.parse(json);
+  return isRecord(fields) ? String(fields.name) : '';
+};
+
 /** The text of everything but the elements. A terse listing gives the same text as a full one. */
 export const readChains = (json: string): string => chainsOf(parseListing(json));
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { diffElements } from './diff.ts';
-import { renderChanges, renderReplacement, renderTable } from './render.ts';
+import { renderChanges, renderRenewal, renderReplacement, renderTable } from './render.ts';
 import { chainsFor } from './ruleset.ts';
 import { storedContainers, storedOf } from './stored.ts';
 import { settings, smallTable, smallTableWith } from './testing/tables.ts';
@@ -26,6 +26,37 @@ describe('the scripts', () => {
     });
     const changes = diffElements(storedOf(smallTable.elements), storedOf(changed.elements));
     t.assert.fileSnapshot(renderChanges(changes, 0x12340002), golden('change.nft'), plain);
+  });
+});
+
+describe('a renewal', () => {
+  const held = { text: renderTable(settings), chains: chainsFor(settings).map(({ name }) => name) };
+  const others = { ...settings, mss: { ipv4: 1300, ipv6: 1280 } };
+
+  it('empties every chain, takes those of others away and keeps the containers', () => {
+    const script = renderRenewal({ ...held, chains: [...held.chains, 'intruder'] }, others, [], 1) ?? '';
+    const [before = '', after = ''] = script.split('table inet sallyport {');
+    assert.deepEqual(before.trim().split('\n'), [
+      ...[...held.chains, 'intruder'].map((name) => `flush chain inet sallyport ${name}`),
+      'delete chain inet sallyport intruder',
+    ]);
+    assert.match(after, /maxseg size set 1300/);
+  });
+
+  it('takes away what the table before had and this one has not', () => {
+    const text = held.text.replace('  set sent4 ', '  set old { type mark; }\n  set sent4 ');
+    const script = renderRenewal({ ...held, text }, others, [], 1) ?? '';
+    assert.match(script, /^delete set inet sallyport old$/m);
+  });
+
+  it('cannot be when a container or a hook has another definition', () => {
+    for (const [from, to] of [
+      ['set vteps4 { type ipv4_addr; }', 'set vteps4 { type ipv4_addr; flags interval; }'],
+      ['priority raw;', 'priority raw - 1;'],
+    ] as const) {
+      assert.ok(held.text.includes(from));
+      assert.equal(renderRenewal({ ...held, text: held.text.replace(from, to) }, others, [], 1), undefined);
+    }
   });
 });
 

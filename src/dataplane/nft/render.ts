@@ -16,7 +16,9 @@ import {
 
 /**
  * Replaces the table whatever it holds, or makes it. `table` before `delete` because deleting what is not there fails.
- * Packets see the old table or the new one; with a flush they would see an empty one in between, and leak.
+ * Packets see the old table or the new one; with a flush they would see an empty one in between, and leak. But a packet
+ * that is in a chain in that very moment finds the containers of the old table empty (the kernel asks which elements are
+ * valid at each lookup, Linux 6.18): so this is for tables that cannot be kept. See renderRenewal.
  */
 export const renderReplacement = ({ settings, elements }: TableDesired, signature: number): string => {
   const contents = storedOf(elements);
@@ -25,6 +27,52 @@ export const renderReplacement = ({ settings, elements }: TableDesired, signatur
     .filter((line) => line !== '')
     .join('\n')
     .concat('\n');
+};
+
+/** A table that is in the kernel. */
+export interface HeldTable {
+  /** What it was loaded from, as renderTable gave it. */
+  readonly text: string;
+  /** The chains that it has, ours and those that others put into it. */
+  readonly chains: readonly string[];
+}
+
+/**
+ * Loads all chains anew and changes elements, in a table whose containers are as `held.text` says. The containers stay, so
+ * a packet that is in a chain in that moment goes on through the old rules with their elements. Undefined when a container
+ * or a hook that is to stay has another definition than before: then the table must be replaced.
+ */
+export const renderRenewal = (
+  held: HeldTable,
+  settings: TableSettings,
+  changes: readonly ContainerChange[],
+  signature: number,
+): string | undefined => {
+  const text = renderTable(settings);
+  const [before, after] = [definitionsIn(held.text), definitionsIn(text)];
+  for (const [name, definition] of after) if ((before.get(name) ?? definition) !== definition) return undefined;
+  const gone = held.chains.filter((name) => !after.has(`chain ${name}`));
+  const unused = [...before.keys()].filter((name) => !name.startsWith('chain ') && !after.has(name));
+  return [
+    ...held.chains.map((name) => `flush chain inet ${TABLE} ${name}`),
+    ...gone.map((name) => `delete chain inet ${TABLE} ${name}`),
+    ...unused.map((name) => `delete ${name.replace(' ', ` inet ${TABLE} `)}`),
+    text,
+    renderChanges(changes, signature),
+  ].join('\n');
+};
+
+/** What of a text cannot be changed in place: `set NAME`, `map NAME` or `chain NAME` -> its line, or that of its hook. */
+const definitionsIn = (text: string): ReadonlyMap<string, string> => {
+  const lines = text.split('\n').map((line) => line.trim());
+  return new Map(
+    lines.flatMap((line, index) => {
+      const name = /^((?:set|map|chain) \S+) \{/.exec(line)?.[1];
+      if (name === undefined) return [];
+      const hook = lines[index + 1] ?? '';
+      return [[name, name.startsWith('chain ') ? (/^type .* hook /.test(hook) ? hook : '') : line]];
+    }),
+  );
 };
 
 /** Changes elements only. */

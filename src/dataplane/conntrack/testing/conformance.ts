@@ -51,15 +51,18 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
       assert.equal(await world.count(), 4);
     });
 
-    withWorld('of slots that leave here, those are forgotten that have a connection with its own source', async (world) => {
-      await world.connect(1);
-      await world.redirect(1, ip('192.0.2.100'));
-      for (const text of ['192.0.2.100', '2001:db8::100']) await world.redirect(2, ip(text));
-      await world.connect(3);
-      assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2] }), 3);
-      assert.equal(await world.count(), 4, 'slot 2 leaves with its EIP, and slot 3 leaves elsewhere');
-      assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2] }), 0);
-    });
+    withWorld(
+      'of slots that leave here, those are forgotten that have a connection with its own source',
+      async (world) => {
+        await world.connect(1);
+        await world.redirect(1, ip('192.0.2.100'));
+        for (const text of ['192.0.2.100', '2001:db8::100']) await world.redirect(2, ip(text));
+        await world.connect(3);
+        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2] }), 3);
+        assert.equal(await world.count(), 4, 'slot 2 leaves with its EIP, and slot 3 leaves elsewhere');
+        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2] }), 0);
+      },
+    );
 
     withWorld('a slot without connections is no failure', async ({ conntrack }) => {
       assert.equal(await conntrack.forget({ slots: [7], eips: [], here: [] }), 0);

@@ -71,7 +71,7 @@ class ScriptRun implements FakeTransaction {
     if (table === undefined) throw new Refused(NOT_THERE, tableName);
     this.#touch(tableName, what === 'table' || what === 'chain' || what === 'rule');
     if (what === 'table') this.tables.delete(tableName);
-    else if (what === 'chain') table.chains.delete(name);
+    else if (what === 'chain') this.#changeChain(table, verb, name);
     else if (what === 'rule') table.chains.get(name)?.push(line.split(' ').slice(5).join(' '));
     else this.#changeContainer(table, verb, name, line);
   }
@@ -94,11 +94,23 @@ class ScriptRun implements FakeTransaction {
     this.touched.set(table, { concernsChains: concernsChains || this.touched.get(table)?.concernsChains === true });
   }
 
+  /** What is flushed has no rules, but keeps its hook. */
+  #changeChain({ chains }: FakeTable, verb: string, name: string): void {
+    const lines = chains.get(name);
+    if (lines === undefined) throw new Refused(NOT_THERE, name);
+    if (verb === 'delete') chains.delete(name);
+    else chains.set(name, lines.filter(isHook));
+  }
+
   #changeContainer({ containers }: FakeTable, verb: string, name: string, line: string): void {
     const container = containers.get(name);
     if (container === undefined) throw new Refused(NOT_THERE, name);
     if (verb === 'flush') {
       container.elements.clear();
+      return;
+    }
+    if (verb === 'delete' && !line.includes('{')) {
+      containers.delete(name);
       return;
     }
     const list = line.slice(line.indexOf('{') + 2, -2).split(', ');
@@ -117,13 +129,18 @@ const define = (table: FakeTable, body: readonly string[]): void => {
     if (container !== null) {
       const [, kind = '', name = '', type = '', rest = ''] = container;
       const [key = '', value] = type.split(' : ');
+      // One that is there stays with its elements.
+      if (table.containers.has(name)) continue;
       table.containers.set(name, { kind, key, value, flags: rest.trim(), elements: new Map(), counts: new Map() });
     } else if (opened !== undefined) {
-      chain = [];
+      // Rules are added to those that are there.
+      chain = table.chains.get(opened) ?? [];
       table.chains.set(opened, chain);
-    } else if (text !== '}') chain.push(text);
+    } else if (text !== '}' && !(isHook(text) && chain.includes(text))) chain.push(text);
   }
 };
+
+const isHook = (line: string): boolean => / hook /.test(line);
 
 const addElements = (container: FakeContainer, list: readonly string[]): FakeContainer => {
   for (const element of list) {
