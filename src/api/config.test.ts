@@ -54,6 +54,10 @@ describe('Config', () => {
       'feature.tunnelDetectMethod is "interface=": must be "defaultRouteInterface" or "interface=" and the name of an interface',
     ],
     [
+      { feature: { vxlan: { name: 'a" drop' } } },
+      'feature.vxlan.name is "a\\" drop": must be the name of a network interface, at most 15 letters, digits, ".", "_" and "-"',
+    ],
+    [
       { feature: { tunnelDetectCustomInterface: [{ nodeSelector: {} }] } },
       'feature.tunnelDetectCustomInterface[0].interfaceName is missing: allowed is a text',
     ],

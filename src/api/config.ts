@@ -9,8 +9,11 @@ import { maxEndpointsPerSlice } from './egress-endpoint-slice.ts';
 import type { Immutable } from './immutable.ts';
 import { lower, type StructuralSchema } from './structural.ts';
 
-/** Interface names have at most 15 characters (IFNAMSIZ - 1) and neither slash nor space. */
-const interfacePattern = /^[^/\s]{1,15}$/;
+/**
+ * Interface names have at most 15 characters (IFNAMSIZ - 1). The kernel takes nearly every character; these are the ones
+ * that mean nothing else in the scripts for nft and ip, which the names get into.
+ */
+const interfacePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$/;
 
 const tunnelSubnet = (family: 4 | 6, fallback: string) =>
   z
@@ -25,7 +28,7 @@ const interfaceName = z
   .string()
   .refine(
     (text) => interfacePattern.test(text),
-    'must be the name of a network interface, at most 15 characters without "/" and spaces',
+    'must be the name of a network interface, at most 15 letters, digits, ".", "_" and "-"',
   );
 
 const Vxlan = z.strictObject({
