@@ -1,0 +1,103 @@
+/**
+ * Driver runs the ownership protocol of this node: it gives it packets, answers of kernels and the time, and does what it
+ * says. One timer, for whatever comes next. What is not for the network is told to whoever made the driver.
+ */
+
+import type { Holding } from '../../core/ownership/message.ts';
+import { Ownership } from '../../core/ownership/ownership.ts';
+import type { Effect, Input } from '../../core/ownership/port.ts';
+import type { Timing } from '../../core/ownership/timing.ts';
+import type { Clock } from '../../runtime/process/clock.ts';
+import type { Seal } from './seal.ts';
+
+/** What is told: everything but what goes to other nodes. */
+export type Told = Exclude<Effect, { readonly kind: 'send' | 'echo' }>;
+
+export interface DriverDeps {
+  readonly node: string;
+  readonly timing: Timing;
+  /** What the kernel holds when the agent starts. */
+  readonly held: readonly Holding[];
+  readonly clock: Clock;
+  readonly seal: Seal;
+  /** Sends a packet to the tunnel address of a node. What cannot be sent is lost, as on the way. */
+  readonly send: (address: string, packet: Uint8Array) => void;
+  /** Asks the kernel at an address; calls back if and when it answers. */
+  readonly askKernel: (address: string, onAnswer: () => void) => void;
+  readonly tell: (told: Told) => void;
+}
+
+/** Counts of packets that were not read, by reason. */
+export type Refusals = Readonly<Record<'malformed' | 'forged' | 'replayed' | 'stranger', number>>;
+
+export class Driver {
+  readonly refusals = { malformed: 0, forged: 0, replayed: 0, stranger: 0 } satisfies Refusals;
+  readonly #deps: DriverDeps;
+  readonly #ownership: Ownership;
+  #addressByNode: ReadonlyMap<string, string> = new Map();
+  #cancel: () => void = nothing;
+  #isClosed = false;
+
+  constructor(deps: DriverDeps) {
+    const { node, timing, held, clock } = deps;
+    this.#deps = deps;
+    this.#ownership = new Ownership({ node, timing, held, nowMs: clock.monotonicMs() });
+    this.#sleep();
+  }
+
+  /** The tunnel addresses of all nodes; may be set at any time. */
+  setAddresses(addressByNode: ReadonlyMap<string, string>): void {
+    this.#addressByNode = addressByNode;
+  }
+
+  /** Something happened on this node. */
+  take(input: Input): void {
+    if (this.#isClosed) return;
+    const effects = this.#ownership.step(input, this.#deps.clock.monotonicMs());
+    this.#sleep();
+    for (const effect of effects) this.#do(effect);
+  }
+
+  /** A packet came from an address. */
+  packet(bytes: Uint8Array, address: string): void {
+    if (this.#isClosed) return;
+    const opened = this.#deps.seal.open(bytes);
+    if (opened.kind === 'nothing') {
+      if (opened.why !== 'proof') this.refusals[opened.why] += 1;
+      return;
+    }
+    const from = opened.kind === 'reply' ? opened.to : opened.from;
+    // The seal says that an agent wrote it, and the address which one: another agent cannot speak for it from its own.
+    if (this.#addressByNode.get(from) !== address) this.refusals.stranger += 1;
+    else if (opened.kind === 'reply') this.#deps.send(address, opened.packet);
+    else this.take(opened);
+  }
+
+  /** Does nothing more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#cancel();
+  }
+
+  #sleep(): void {
+    this.#cancel();
+    const { clock } = this.#deps;
+    this.#cancel = clock.after(this.#ownership.wakeAtMs - clock.monotonicMs(), () => this.take({ kind: 'wake' }));
+  }
+
+  #do(effect: Effect): void {
+    const { seal, send, askKernel, tell } = this.#deps;
+    if (effect.kind === 'send') {
+      const address = this.#addressByNode.get(effect.to);
+      if (address !== undefined) send(address, seal.seal(effect.to, effect.message));
+    } else if (effect.kind === 'echo') {
+      const { node, sequence } = effect;
+      const address = this.#addressByNode.get(node);
+      if (address !== undefined) askKernel(address, () => this.take({ kind: 'echoed', node, sequence }));
+    } else {
+      tell(effect);
+    }
+  }
+}
+
+const nothing = (): void => {};

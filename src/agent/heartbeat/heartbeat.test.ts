@@ -1,0 +1,94 @@
+/** Real threads, real UDP sockets and the real kernel, on loopback addresses in place of tunnel addresses. */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import { after, describe, it } from 'node:test';
+import { parseIp } from '../../core/ip/index.ts';
+import type { OwnershipPlan } from '../../core/ownership/port.ts';
+import { systemClock } from '../../runtime/process/clock.ts';
+import { eventually } from '../../runtime/testing/eventually.ts';
+import { freePort } from '../../runtime/testing/free-port.ts';
+import type { Told } from './driver.ts';
+import { Heartbeat } from './heartbeat.ts';
+import { knock } from './knock.ts';
+
+const parsed = parseIp('10.6.1.1');
+const eip = parsed.ok ? parsed.value : assert.fail();
+const names = ['n0', 'n1', 'n2'];
+const addresses = new Map(names.map((name, index) => [name, `127.0.77.${index + 1}`]));
+const plan: OwnershipPlan = {
+  electorate: { generation: 1, voters: names, hasApi: false },
+  gateways: names,
+  nodes: [],
+  eips: [{ eip, epoch: 0, candidates: names }],
+};
+// Slow, so that a busy machine does not make a difference: how fast it is, is measured in the lab.
+const timing = { heartbeatMs: 100, heartbeatCount: 4, graceMs: 1_600 };
+const keys = [new Uint8Array(32).fill(7)] as const;
+
+interface Runner {
+  readonly heartbeat: Heartbeat;
+  readonly told: Told[];
+}
+const open = new Set<Heartbeat>();
+after(async () => {
+  for (const heartbeat of open) await heartbeat.close();
+});
+
+const start = async (node: string, port: number): Promise<Runner> => {
+  const told: Told[] = [];
+  const address = addresses.get(node) ?? assert.fail();
+  const hooks = {
+    told: (one: Told) => told.push(one),
+    failed: (error: Error) => assert.fail(error),
+  };
+  const heartbeat = new Heartbeat({ node, address, port, keys, timing, held: [] }, hooks);
+  open.add(heartbeat);
+  await heartbeat.listening();
+  heartbeat.setAddresses(addresses);
+  heartbeat.take({ kind: 'plan', plan });
+  return { heartbeat, told };
+};
+const isOwner = ({ told }: Runner): boolean => {
+  const last = told.findLast((one) => one.kind === 'hold');
+  return last?.kind === 'hold' && last.held.some(({ mode }) => mode === 'owned');
+};
+
+describe('Heartbeat', () => {
+  it('gives an EIP one owner, and another one when its agent has been dead for the grace', async () => {
+    const port = await freePort();
+    const [first, second, third] = await Promise.all(names.map((name) => start(name, port)));
+    assert.ok(first && second && third);
+    await eventually('n0 owns', () => isOwner(first));
+    assert.ok(!isOwner(second) && !isOwner(third));
+    await first.heartbeat.close();
+    await eventually('n1 owns', () => isOwner(second), 20_000);
+    assert.ok(!isOwner(third));
+    const taken = second.told.find((one) => one.kind === 'event');
+    assert.ok(taken?.kind === 'event');
+    assert.deepEqual([taken.reason, taken.cause, taken.other], ['EipTakenOver', 'silence', 'n0']);
+    const before = first.told.findLast((one) => one.kind === 'event');
+    assert.ok(before?.kind === 'event' && taken.epoch > before.epoch);
+  });
+
+  it('fails when its address is not one of this node', async () => {
+    const failed = Promise.withResolvers<Error>();
+    const data = { node: 'n0', address: '192.0.2.1', port: await freePort(), keys, timing, held: [] };
+    const heartbeat = new Heartbeat(data, { told: () => {}, failed: failed.resolve });
+    open.add(heartbeat);
+    await assert.rejects(heartbeat.listening(), /EADDRNOTAVAIL/);
+    assert.match((await failed.promise).message, /EADDRNOTAVAIL/);
+  });
+});
+
+describe('knock', () => {
+  it('is answered by a kernel, whether or not somebody listens', async () => {
+    const port = await freePort();
+    const ask = (): Promise<void> =>
+      new Promise((resolve) => knock(systemClock, { address: '127.0.77.9', port, limitMs: 10_000 }, resolve));
+    await ask();
+    const server = createServer().listen(port, '127.0.77.9');
+    await new Promise((resolve) => server.once('listening', resolve));
+    await ask();
+    server.close();
+  });
+});

@@ -1,0 +1,230 @@
+/**
+ * Candidacy: which EIPs this node asks the voters for, and when. An EIP is asked for when its owner has let go or counts
+ * as lost. Who is first follows from names and from what is heard; those behind wait, and step in if nothing happens.
+ * Agreement on that order is never needed for safety, only for speed: the voters decide.
+ */
+import type { Ip } from '../ip/index.ts';
+import type { Context } from './context.ts';
+import type { Own } from './holdings.ts';
+import type { Answer, Holding, Wanted } from './message.ts';
+import type { Cause, PlannedEip } from './port.ts';
+
+/** The time until the next try doubles this often. */
+const MOST_FAILURES = 3;
+
+/** What a refusal means for what we own or ask for. A voter that needs a higher epoch votes for nobody now. */
+const verdictOf = { held: 'refused', soon: 'undecided', epoch: 'refused', starting: 'abstained' } as const;
+
+export class Candidacy {
+  readonly #context: Context;
+  /** Since when an EIP has no owner that counts as there. */
+  readonly #openSinceMs = new Map<Ip, number>();
+  /** When an EIP that could not be won may be asked for again, and how often it could not: others get their turn too. */
+  readonly #retryByEip = new Map<Ip, { readonly atMs: number; readonly failures: number }>();
+  readonly #startByEip = new Map<Ip, { readonly cause: Cause; readonly before: string | undefined }>();
+  #pressAtMs = -Infinity;
+  #renewAtMs = -Infinity;
+  #doubtAtMs = -Infinity;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /** The next time at which voters are to be asked again; infinite when there is nothing to ask for. */
+  get pressAtMs(): number {
+    for (const { state } of this.#context.holdings.all) if (state === 'asking') return this.#pressAtMs;
+    return Infinity;
+  }
+
+  /** Begins to ask for those EIPs that it is our turn to take. */
+  consider(planned: Iterable<PlannedEip>, nowMs: number): void {
+    const { node, voter, hearing, holdings, isGateway } = this.#context;
+    if (!isGateway || !this.#context.hearsEnough(nowMs)) return;
+    let hasAsked = false;
+    const doubted = new Map<string, Holding[]>();
+    for (const one of planned) {
+      const { eip } = one;
+      const state = holdings.get(eip)?.state;
+      if (state === 'owned' || state === 'asking') continue;
+      const vote = voter.voteFor(eip);
+      const isTaken = vote !== undefined && !vote.isReleased && vote.node !== node;
+      if (isTaken && hearing.isAlive(vote.node, nowMs)) {
+        this.#openSinceMs.delete(eip);
+        if (vote.isPresumed) doubted.set(vote.node, [...(doubted.get(vote.node) ?? []), { eip, epoch: vote.epoch }]);
+        continue;
+      }
+      const sinceMs = this.#openSinceMs.get(eip) ?? nowMs;
+      this.#openSinceMs.set(eip, sinceMs);
+      const rank = this.#orderFor(one, nowMs).indexOf(node);
+      if (rank < 0 || nowMs < sinceMs + rank * this.#context.timing.silenceMs) continue;
+      if (nowMs < (this.#retryByEip.get(eip)?.atMs ?? 0)) continue;
+      const epoch = Math.max(one.epoch, vote?.epoch ?? 0, holdings.usedEpoch(eip)) + 1;
+      const cause = isTaken ? 'silence' : vote?.isReleased && vote.node !== node ? 'handed over' : 'start';
+      this.#startByEip.set(eip, { cause, before: vote?.node });
+      holdings.put(eip, epoch, 'asking', nowMs, nowMs + 2 * this.#context.timing.silenceMs);
+      hasAsked = true;
+    }
+    if (hasAsked) this.press(nowMs, true);
+    if (doubted.size > 0) this.#doubt(doubted, nowMs);
+  }
+
+  /** Asks nodes that own EIPs by hearsay whether they do: two that take each other for the owner would wait for ever. */
+  #doubt(doubted: ReadonlyMap<string, readonly Holding[]>, nowMs: number): void {
+    if (nowMs < this.#doubtAtMs) return;
+    this.#doubtAtMs = nowMs + 2 * this.#context.timing.heartbeatMs;
+    for (const [holder, list] of doubted) {
+      this.#context.sendParts(holder, list, (holdings) => ({ kind: 'doubt', holdings }));
+    }
+  }
+
+  /** Asks voters for the votes that are missing, if it is time to. */
+  press(nowMs: number, isNew = false): void {
+    const { node, holdings, hearing, timing, plan } = this.#context;
+    if (holdings.size === 0) return;
+    const isAskingTime = isNew || nowMs >= this.#pressAtMs;
+    const isRenewTime = nowMs >= this.#renewAtMs;
+    if (!isAskingTime && !isRenewTime) return;
+    if (isAskingTime) this.#pressAtMs = nowMs + timing.heartbeatMs / 2;
+    // Each heartbeat, also when one comes a little early.
+    if (isRenewTime) this.#renewAtMs = nowMs + 0.8 * timing.heartbeatMs;
+    for (const [place, voter] of holdings.voters.entries()) {
+      const isHeard = hearing.isHeard(voter, nowMs);
+      const wanted: Wanted[] = [];
+      for (const own of holdings.all) {
+        const isDue = own.state === 'asking' ? isAskingTime : own.state === 'owned' && isRenewTime && isHeard;
+        if (!isDue || !holdings.lacks(own, place)) continue;
+        // What we found in the kernel at the start is ours only when voters say so.
+        const isOwned = own.state === 'owned' && holdings.heldUntilMs(own, nowMs) > nowMs;
+        wanted.push({ eip: own.eip, epoch: own.epoch, isOwned });
+      }
+      if (wanted.length === 0) continue;
+      if (voter === node) {
+        const judged = this.#context.voter.judge(node, wanted, nowMs);
+        this.#count(node, { ...judged, sequence: holdings.nextSequence(nowMs) }, nowMs);
+      } else {
+        const sequence = holdings.nextSequence(nowMs);
+        const { generation } = plan.electorate;
+        this.#context.sendParts(voter, wanted, (part) => ({ kind: 'claim', sequence, generation, wanted: part }));
+      }
+    }
+  }
+
+  /** A voter has started anew: it is asked at once. */
+  renew(nowMs: number): void {
+    this.#renewAtMs = nowMs;
+    this.press(nowMs);
+  }
+
+  /** A voter has answered. */
+  answered(voter: string, { sequence, losses, granted, refused }: Answer, nowMs: number): void {
+    const { holdings } = this.#context;
+    const isWanted = ({ eip, epoch }: Holding): boolean => {
+      const own = holdings.get(eip);
+      return own !== undefined && own.epoch >= epoch && (own.state === 'asking' || own.state === 'owned');
+    };
+    const unwanted = granted.filter((holding) => !isWanted(holding));
+    if (unwanted.length > 0) {
+      this.#context.sendParts(voter, unwanted, (released) => ({ kind: 'release', released, to: undefined }));
+    }
+    if (holdings.answered(voter, sequence, losses)) this.#count(voter, { sequence, granted, refused }, nowMs);
+  }
+
+  /** The vote of the API server has come: it may have been the one that was missing. */
+  recount(nowMs: number): void {
+    const { holdings } = this.#context;
+    let isRaised = false;
+    for (const own of [...holdings.all]) {
+      if (own.state !== 'asking') continue;
+      if (holdings.backedUntilMs(own) > nowMs) this.#win(own, nowMs);
+      else if (own.epoch < holdings.tieEpoch && nowMs < holdings.tieUntilMs) {
+        holdings.put(own.eip, holdings.tieEpoch, 'asking', nowMs, own.untilMs);
+        isRaised = true;
+      }
+    }
+    if (isRaised) this.press(nowMs, true);
+  }
+
+  /** Somebody else asks for an EIP that we ask for as well: whoever is behind gives way, or nobody gets a majority. */
+  giveWay(rival: string, wanted: readonly Wanted[], nowMs: number): void {
+    const { node, holdings, plannedByEip } = this.#context;
+    for (const { eip, epoch } of wanted) {
+      const own = holdings.get(eip);
+      const planned = plannedByEip.get(eip);
+      // With an earlier epoch it does not get what we have asked for: it wrote before it heard of us.
+      if (own?.state !== 'asking' || planned === undefined || epoch < own.epoch) continue;
+      const order = this.#orderFor(planned, nowMs);
+      const place = order.indexOf(rival);
+      if (place >= 0 && place < order.indexOf(node)) this.withdraw(own, nowMs);
+    }
+  }
+
+  /** Stops asking, and gives the votes back that we got. */
+  withdraw({ eip, epoch, keeps }: Own, nowMs: number): void {
+    const { node, timing, holdings, plannedByEip } = this.#context;
+    const planned = plannedByEip.get(eip);
+    const rank = planned === undefined ? 0 : Math.max(0, planned.candidates.indexOf(node));
+    const failures = Math.min((this.#retryByEip.get(eip)?.failures ?? 0) + 1, MOST_FAILURES);
+    const atMs = nowMs + 2 * timing.heartbeatMs * (rank + 1) * 2 ** failures;
+    this.#retryByEip.set(eip, { atMs, failures });
+    holdings.drop(eip);
+    if (keeps !== undefined) this.#context.hasChanged = true;
+    this.#context.release([{ eip, epoch }], undefined);
+  }
+
+  /** Forgets EIPs that no longer exist. */
+  keepOnly(eips: ReadonlyMap<Ip, PlannedEip>): void {
+    for (const map of [this.#openSinceMs, this.#retryByEip, this.#startByEip]) {
+      for (const eip of [...map.keys()]) if (!eips.has(eip)) map.delete(eip);
+    }
+  }
+
+  /**
+   * Who may take an open EIP, the first one first: whom it was handed to, or else its last owner, so that an EIP does not
+   * move without need; then by plan. Nodes that are not heard or cannot reach the outside are left out; if no node can
+   * reach it, that is not held against any of them.
+   */
+  #orderFor({ eip, candidates }: PlannedEip, nowMs: number): readonly string[] {
+    const { voter, hearing } = this.#context;
+    const vote = voter.voteFor(eip);
+    const first = vote?.isReleased ? (vote.to ?? vote.node) : undefined;
+    const isFirstNamed = first !== undefined && candidates.includes(first);
+    const order = isFirstNamed ? [first, ...candidates.filter((name) => name !== first)] : candidates;
+    const fit = order.filter((name) => this.#context.isFit(name, nowMs));
+    return fit.length > 0 ? fit : order.filter((name) => hearing.isHeard(name, nowMs));
+  }
+
+  #count(voter: string, { sequence, granted, refused }: Omit<Answer, 'kind' | 'losses'>, nowMs: number): void {
+    const { holdings } = this.#context;
+    for (const { eip, epoch } of granted) {
+      const own = holdings.get(eip);
+      if (own === undefined || own.epoch !== epoch) continue;
+      holdings.count(voter, sequence, own, 'granted');
+      if (own.state === 'asking' && holdings.backedUntilMs(own) > nowMs) this.#win(own, nowMs);
+    }
+    let isRaised = false;
+    for (const { eip, epoch, why } of refused) {
+      holdings.noteEpoch(eip, epoch);
+      const own = holdings.get(eip);
+      if (own === undefined || (own.state !== 'asking' && own.state !== 'owned')) continue;
+      if (own.state === 'asking' && why === 'epoch' && epoch >= own.epoch) {
+        holdings.put(eip, epoch + 1, 'asking', nowMs, own.untilMs);
+        isRaised = true;
+      } else holdings.count(voter, sequence, own, verdictOf[why]);
+    }
+    // Not while we ask the voters one by one: then the rest of them is asked with the new epoch anyway.
+    if (isRaised && voter !== this.#context.node) this.press(nowMs, true);
+  }
+
+  #win(own: Own, nowMs: number): void {
+    const { eip, epoch } = own;
+    const start = this.#startByEip.get(eip);
+    own.state = 'owned';
+    own.backedAtMs = nowMs;
+    own.untilMs = -Infinity;
+    this.#openSinceMs.delete(eip);
+    this.#retryByEip.delete(eip);
+    this.#context.hasChanged = true;
+    const cause = start?.cause ?? 'start';
+    this.#context.emit({ kind: 'event', reason: 'EipTakenOver', cause, eip, epoch, other: start?.before });
+  }
+}

@@ -1,0 +1,153 @@
+/**
+ * Is the simulation able to find a fault? Each test breaks the protocol on purpose, in a copy of its sources, and asks
+ * for a history in which that is seen. A rule that can be taken away unnoticed is either not needed or not tested.
+ */
+import assert from 'node:assert/strict';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { after, describe, it } from 'node:test';
+import { pathToFileURL } from 'node:url';
+import type { Ownership, OwnershipSettings } from './ownership.ts';
+import { type Kind, run } from './testing/histories.ts';
+
+interface Mutation {
+  readonly name: string;
+  readonly file: string;
+  readonly from: string;
+  readonly to: string;
+  /** The kind of history that has to notice, and the seed to begin with: a little before the first that did. */
+  readonly kind: Kind;
+  readonly firstSeed: number;
+}
+
+const mutations: readonly Mutation[] = [
+  {
+    name: 'an owner holds longer than voters wait',
+    file: 'holdings.ts',
+    from: 'const { holdMs } = this.#timing;',
+    to: 'const holdMs = this.#timing.silenceMs + this.#timing.heartbeatMs;',
+    kind: 'partition',
+    firstSeed: 1,
+  },
+  {
+    name: 'one vote less than a majority is enough',
+    file: 'holdings.ts',
+    from: 'Math.floor(votesOf(electorate) / 2) + 1;',
+    to: 'Math.floor(votesOf(electorate) / 2);',
+    kind: 'partition',
+    firstSeed: 1,
+  },
+  {
+    name: 'a voter gives its vote to a second node while it hears the first',
+    file: 'voter.ts',
+    from: 'vote.isReleased || !this.#hearing.isAlive(vote.node, nowMs)',
+    to: 'vote.isReleased || true',
+    kind: 'partition',
+    firstSeed: 1,
+  },
+  {
+    name: 'kernels are not asked',
+    file: 'hearing.ts',
+    from: 'if (heard !== undefined) heard.kernelAtMs = nowMs;',
+    to: 'if (heard === undefined) this.presume(node, nowMs);',
+    kind: 'agents',
+    firstSeed: 1,
+  },
+  {
+    name: 'a node that was held up takes silence for loss',
+    file: 'hearing.ts',
+    from: 'heard.agentAtMs = Math.min(nowMs, heard.agentAtMs + lateMs);',
+    to: 'heard.agentAtMs = Math.min(nowMs, heard.agentAtMs);',
+    kind: 'agents',
+    firstSeed: 600,
+  },
+  {
+    name: 'an owner counts its time from the answer instead of from the question',
+    file: 'holdings.ts',
+    from: 'this.#sentAtMs[this.#sequence % REMEMBERED] = nowMs;',
+    to: 'this.#sentAtMs[this.#sequence % REMEMBERED] = nowMs + this.#timing.heartbeatMs;',
+    kind: 'partition',
+    firstSeed: 1,
+  },
+  {
+    name: 'a voter that gives a vote away does not tell',
+    file: 'voter.ts',
+    from: 'this.#lossesByNode.set(vote.node, this.lossesOf(vote.node) + 1)',
+    to: 'this.#lossesByNode.set(vote.node, 0)',
+    kind: 'storm',
+    firstSeed: 1,
+  },
+  {
+    name: 'the old owner lets go before the new one is ready',
+    file: 'handover.ts',
+    from: "holdings.put(eip, epoch, 'carried', nowMs, nowMs + timing.lingerMs);",
+    to: '',
+    kind: 'move',
+    firstSeed: 1,
+  },
+  {
+    name: 'an owner that was held up lets go before it has asked',
+    file: 'ownership.ts',
+    from: 'own.untilMs = Math.max(own.untilMs, untilMs);',
+    to: 'own.untilMs = Math.max(own.untilMs, nowMs);',
+    kind: 'agents',
+    firstSeed: 1,
+  },
+  {
+    name: 'an owner keeps its EIPs because one voter is reached, not all',
+    file: 'holdings.ts',
+    from: 'reachedAtMs = Math.min(reachedAtMs, atMs ?? -Infinity);',
+    to: 'reachedAtMs = atMs ?? -Infinity;',
+    kind: 'partition',
+    firstSeed: 1,
+  },
+  {
+    name: 'an owner keeps its EIPs though a voter that speaks has not voted for it',
+    file: 'holdings.ts',
+    from: 'if (isSpeaking && this.lacks(own, place) && !hasAbstained) return this.backedUntilMs(own);',
+    to: '',
+    kind: 'storm',
+    firstSeed: 1_900,
+  },
+  {
+    name: 'a voter that has just started votes at once',
+    file: 'voter.ts',
+    from: 'if (nowMs < this.#abstainsUntilMs) {',
+    to: 'if (nowMs < 0) {',
+    kind: 'storm',
+    firstSeed: 2_000,
+  },
+];
+
+const TRIES = 6_000;
+const folder = mkdtempSync(join(tmpdir(), 'sallyport-mutations-'));
+after(() => rmSync(folder, { recursive: true, force: true }));
+symlinkSync(join(import.meta.dirname, '../ip'), join(folder, 'ip'));
+
+const broken = async (
+  { file, from, to }: Mutation,
+  index: number,
+): Promise<new (settings: OwnershipSettings) => Ownership> => {
+  const copy = join(folder, `copy-${index}`);
+  const isShipped = (path: string): boolean => !path.endsWith('.test.ts') && basename(path) !== 'testing';
+  cpSync(import.meta.dirname, copy, { recursive: true, filter: isShipped });
+  const text = readFileSync(join(copy, file), 'utf8');
+  assert.equal(text.split(from).length, 2, `${file} has ${JSON.stringify(from)} exactly once`);
+  writeFileSync(join(copy, file), text.replace(from, to));
+  return (await import(pathToFileURL(join(copy, 'ownership.ts')).href)).Ownership;
+};
+
+describe('the simulation finds it when', () => {
+  for (const [index, mutation] of mutations.entries()) {
+    it(mutation.name, async () => {
+      const Broken = await broken(mutation, index);
+      const { kind, firstSeed } = mutation;
+      let found: string | undefined;
+      for (let seed = firstSeed; seed < firstSeed + TRIES && found === undefined; seed += 1) {
+        [found] = run(kind, { seed, Ownership: Broken });
+      }
+      assert.ok(found !== undefined, `none of ${TRIES} histories has noticed`);
+    });
+  }
+});

@@ -1,0 +1,222 @@
+/** The rules one by one, each as a short story in a network that is otherwise well. simulation.test.ts mixes them. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Ownership } from './ownership.ts';
+import type { Effect } from './port.ts';
+import { Chance } from './testing/chance.ts';
+import type { Node } from './testing/network.ts';
+import { allEips, quietLinks, type Stage, type StageSettings, stageOf } from './testing/stage.ts';
+import { clockToleranceOf, defaultTiming, timingOf } from './timing.ts';
+
+const [eip = assert.fail()] = allEips;
+
+interface Told {
+  readonly atMs: number;
+  readonly node: string;
+  readonly effect: Effect;
+}
+
+/** A cluster in which every EIP has its owner; n0 owns the first. */
+const started = (settings: Partial<StageSettings> = {}) => {
+  const told: Told[] = [];
+  const onEffect = (atMs: number, { name }: Node, effect: Effect) => told.push({ atMs, node: name, effect });
+  const base = { gateways: 3, witnesses: 0, eips: 1, links: quietLinks, graceMs: 1_000, skew: 0 };
+  const stage = stageOf({ seed: 1, onEffect }, { ...base, ...settings }, new Chance(1));
+  stage.run(300);
+  assert.deepEqual(ownersOf(stage), ['n0']);
+  return { ...stage, told, node: (index: number) => stage.network.nodes[index] ?? assert.fail() };
+};
+const ownersOf = ({ judge }: Pick<Stage, 'judge'>): string[] => judge.ownersOf(eip).map(({ name }) => name);
+const isolate = ({ network }: Pick<Stage, 'network'>, node: Node): void => {
+  for (const other of network.nodes) {
+    network.cut(node, other);
+    network.cut(other, node);
+  }
+};
+const eventsIn = (told: readonly Told[], afterMs: number) =>
+  told.flatMap(({ atMs, node, effect }) =>
+    effect.kind === 'event' && atMs > afterMs ? [{ atMs, node, reason: effect.reason, cause: effect.cause }] : [],
+  );
+
+describe('Ownership', () => {
+  it('gives the EIP of a node without power to the next within 135 ms', () => {
+    const stage = started();
+    stage.network.powerOff(stage.node(0));
+    stage.run(300 + 135);
+    assert.deepEqual(ownersOf(stage), ['n1']);
+    assert.deepEqual(
+      eventsIn(stage.told, 300).map(({ node, reason, cause }) => [node, reason, cause]),
+      [['n1', 'EipTakenOver', 'silence']],
+    );
+  });
+
+  it('lets an owner that is cut off let go before the next one takes over', () => {
+    const stage = started();
+    isolate(stage, stage.node(0));
+    stage.run(600);
+    const [first, second] = eventsIn(stage.told, 300);
+    assert.deepEqual([first?.node, first?.cause, second?.node], ['n0', 'voters lost', 'n1']);
+    assert.ok((first?.atMs ?? 0) < (second?.atMs ?? 0));
+  });
+
+  it('does not move back when the lost node returns', () => {
+    const stage = started();
+    stage.network.powerOff(stage.node(0));
+    stage.run(600);
+    stage.network.powerOn(stage.node(0));
+    stage.run(1_200);
+    assert.deepEqual(ownersOf(stage), ['n1']);
+    assert.equal(stage.judge.changesOf(eip).length, 2);
+  });
+
+  it('leaves everything as it is while an agent is dead or stopped for less than the grace', () => {
+    for (const act of ['crash', 'pause'] as const) {
+      const stage = started();
+      stage.network[act](stage.node(0));
+      stage.run(1_000);
+      stage.network.start(stage.node(0));
+      stage.network.resume(stage.node(0));
+      stage.run(1_500);
+      assert.deepEqual(ownersOf(stage), ['n0']);
+      assert.deepEqual(eventsIn(stage.told, 300), []);
+    }
+  });
+
+  it('moves an EIP whose agent stays away after the grace, when its kernel has let go by itself', () => {
+    const stage = started();
+    stage.network.crash(stage.node(0));
+    stage.run(1_250);
+    assert.deepEqual(ownersOf(stage), []);
+    stage.run(1_500);
+    assert.deepEqual(ownersOf(stage), ['n1']);
+    assert.deepEqual(stage.judge.faults, []);
+  });
+
+  it('keeps an EIP while the agents of all other voters are dead', () => {
+    const stage = started();
+    for (const index of [1, 2]) stage.network.crash(stage.node(index));
+    stage.run(1_000);
+    assert.deepEqual(ownersOf(stage), ['n0']);
+  });
+
+  it('lets go when the majority of voters is gone, and nobody owns then', () => {
+    const stage = started();
+    for (const index of [1, 2]) stage.network.powerOff(stage.node(index));
+    stage.run(420);
+    assert.deepEqual(ownersOf(stage), []);
+    stage.run(2_000);
+    assert.deepEqual(ownersOf(stage), []);
+  });
+
+  it('hands an EIP over when the uplink is lost, to a node that has one', () => {
+    const stage = started();
+    stage.network.tell(stage.node(1), { kind: 'uplink', isUp: false });
+    stage.run(330);
+    stage.network.tell(stage.node(0), { kind: 'uplink', isUp: false });
+    stage.run(330 + 140);
+    assert.deepEqual(ownersOf(stage), ['n2']);
+  });
+
+  it('keeps an EIP when nobody has an uplink', () => {
+    const stage = started();
+    for (const index of [1, 2, 0]) stage.network.tell(stage.node(index), { kind: 'uplink', isUp: false });
+    stage.run(600);
+    assert.deepEqual(ownersOf(stage), ['n0']);
+  });
+
+  it('asks the API server where there are two voters: with its vote one of them owns, without it nobody', () => {
+    for (const hasApi of [true, false]) {
+      const stage = started({ gateways: 2 });
+      stage.node(1).hasApi = hasApi;
+      stage.network.powerOff(stage.node(0));
+      stage.run(900);
+      assert.deepEqual(ownersOf(stage), hasApi ? ['n1'] : []);
+    }
+  });
+
+  it('moves by plan, and the old owner carries packets on until nothing comes any more', () => {
+    const stage = started();
+    const eips = [{ eip, epoch: 1, candidates: ['n2', 'n0', 'n1'] }];
+    for (const node of stage.network.nodes) stage.network.setPlan(node, { ...stage.plan, eips });
+    stage.run(400);
+    assert.deepEqual(ownersOf(stage), ['n2']);
+    assert.equal(stage.node(0).kernel.get(eip)?.mode, 'carried');
+    stage.run(400 + 2 * stage.timing.lingerMs);
+    assert.equal(stage.node(0).kernel.get(eip), undefined);
+  });
+
+  it('is not moved by a plan that does not know its epoch', () => {
+    const stage = started();
+    stage.network.powerOff(stage.node(0));
+    stage.run(600);
+    const eips = [{ eip, epoch: 1, candidates: ['n2', 'n1'] }];
+    for (const node of stage.network.nodes) stage.network.setPlan(node, { ...stage.plan, eips });
+    stage.run(900);
+    assert.deepEqual(ownersOf(stage), ['n1']);
+  });
+
+  it('lets go of an EIP that the plan no longer has', () => {
+    const stage = started();
+    stage.network.setPlan(stage.node(0), { ...stage.plan, eips: [] });
+    stage.run(310);
+    assert.deepEqual(ownersOf(stage), []);
+  });
+
+  it('tells every node about a take-over until it has noted it', () => {
+    const stage = started({ witnesses: 2 });
+    for (const node of stage.network.nodes) {
+      stage.network.setPlan(node, { ...stage.plan, nodes: ['n0', 'n1', 'n2', 'n3', 'n4'] });
+    }
+    stage.network.crash(stage.node(4));
+    stage.network.powerOff(stage.node(0));
+    stage.run(700);
+    stage.network.start(stage.node(4));
+    stage.run(900);
+    const owners = stage.told.filter(({ effect }) => effect.kind === 'owner' && effect.node === 'n1');
+    assert.deepEqual(owners.map(({ node }) => node).toSorted(), ['n2', 'n3', 'n4']);
+  });
+
+  it('does not vote for a node whose electorate is two steps from its own', () => {
+    const machine = new Ownership({ node: 'n0', timing: timingOf(defaultTiming), held: [], nowMs: 0 });
+    const electorate = { generation: 5, voters: ['n0', 'n1', 'n2'], hasApi: false };
+    const plan = { electorate, gateways: ['n1'], nodes: [], eips: [{ eip, epoch: 0, candidates: ['n1'] }] };
+    machine.step({ kind: 'plan', plan }, 0);
+    const answersTo = (generation: number): number => {
+      const wanted = [{ eip, epoch: 1, isOwned: false }];
+      const message = { kind: 'claim' as const, sequence: 1, generation, wanted };
+      const effects = machine.step({ kind: 'message', from: 'n1', incarnation: 5, message }, 150);
+      return effects.filter((effect) => effect.kind === 'send' && effect.message.kind === 'answer').length;
+    };
+    assert.deepEqual([3, 4, 5, 6, 7].map(answersTo), [0, 1, 1, 1, 0]);
+  });
+
+  it('announces again when another machine has its EIP, and yields to a later epoch', () => {
+    const timing = timingOf(defaultTiming);
+    const machine = new Ownership({ node: 'n0', timing, held: [{ eip, epoch: 3 }], nowMs: 0 });
+    const electorate = { generation: 1, voters: ['n0', 'n1', 'n2'], hasApi: false };
+    const plan = { electorate, gateways: ['n0', 'n1'], nodes: [], eips: [{ eip, epoch: 3, candidates: ['n0', 'n1'] }] };
+    machine.step({ kind: 'plan', plan }, 0);
+    const kindsOf = (effects: readonly Effect[]): string[] => effects.map(({ kind }) => kind);
+    assert.ok(kindsOf(machine.step({ kind: 'conflict', eip }, 1)).includes('announce'));
+    const notice = { kind: 'notice' as const, sequence: 1, holdings: [{ eip, epoch: 4 }] };
+    const effects = machine.step({ kind: 'message', from: 'n1', incarnation: 5, message: notice }, 2);
+    assert.deepEqual(
+      effects.find(({ kind }) => kind === 'hold'),
+      { kind: 'hold', held: [] },
+    );
+  });
+});
+
+describe('timing', () => {
+  it('follows from heartbeat and count, and the owner is always first', () => {
+    const timing = timingOf(defaultTiming);
+    assert.deepEqual([timing.silenceMs, timing.holdMs], [100, 87.5]);
+    assert.ok(timing.leaseMs < timing.graceMs - timing.silenceMs);
+    assert.ok(clockToleranceOf(timing) > 0.06);
+  });
+
+  it('refuses what no promise could be kept with', () => {
+    assert.throws(() => timingOf({ ...defaultTiming, heartbeatCount: 2 }), /no ownership with 2 heartbeats/);
+    assert.throws(() => timingOf({ ...defaultTiming, graceMs: 300 }), /grace of 300 ms/);
+  });
+});

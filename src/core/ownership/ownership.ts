@@ -1,0 +1,320 @@
+/**
+ * Ownership is the protocol that decides which gateway node owns which EIP, as a state machine of one node: something
+ * happens at a time, and it says what is to be done. It reads no clock and touches nothing. README.md has the rules and
+ * why they are safe; `step` is the one way in.
+ */
+import { Candidacy } from './candidacy.ts';
+import { Context } from './context.ts';
+import { Handover } from './handover.ts';
+import { Hearing } from './hearing.ts';
+import { Holdings } from './holdings.ts';
+import type { Holding, Message } from './message.ts';
+import { Notices } from './notices.ts';
+import type { Effect, Input, OwnershipPlan } from './port.ts';
+import { Replies } from './replies.ts';
+import type { Timing } from './timing.ts';
+import { Voter } from './voter.ts';
+
+export interface OwnershipSettings {
+  readonly node: string;
+  readonly timing: Timing;
+  /** EIPs that the kernel holds when the agent starts, with their epochs. They are kept while the voters are asked. */
+  readonly held: readonly Holding[];
+  readonly nowMs: number;
+}
+
+export class Ownership {
+  readonly #context: Context;
+  readonly #candidacy: Candidacy;
+  readonly #handover: Handover;
+  readonly #notices: Notices;
+  readonly #replies: Replies;
+  #nextBeatMs: number;
+  #nextEchoMs = Infinity;
+  #nextRenewMs: number;
+  #wakeAtMs: number;
+  #isTieWanted = false;
+  #tieEpoch = 0;
+  /** After we were held up nobody counts as overdue; until then all kernels are asked. */
+  #asksAllUntilMs = -Infinity;
+
+  constructor({ node, timing, held, nowMs }: OwnershipSettings) {
+    const hearing = new Hearing(node, timing);
+    // Votes of an earlier run last a silence at the most, and that run ended before now.
+    const voter = new Voter(hearing, nowMs + timing.silenceMs);
+    const holdings = new Holdings(node, timing, hearing);
+    for (const { eip, epoch } of held) {
+      holdings.put(eip, epoch, 'owned', nowMs, nowMs + 2 * timing.silenceMs);
+      voter.presume(eip, node, epoch);
+    }
+    this.#context = new Context(node, timing, { hearing, voter, holdings });
+    this.#candidacy = new Candidacy(this.#context);
+    this.#handover = new Handover(this.#context);
+    this.#notices = new Notices(this.#context);
+    this.#replies = new Replies(this.#context, this.#candidacy);
+    this.#nextBeatMs = nowMs;
+    this.#nextRenewMs = nowMs;
+    this.#wakeAtMs = nowMs;
+  }
+
+  /** When to call `step` with a wake, if nothing happens before. */
+  get wakeAtMs(): number {
+    return this.#wakeAtMs;
+  }
+
+  /** Takes in what happened and says what to do, in this order. */
+  step(input: Input, nowMs: number): readonly Effect[] {
+    const context = this.#context;
+    const lateMs = nowMs - this.#wakeAtMs;
+    if (lateMs > context.timing.lateMs) this.#excuse(lateMs, nowMs);
+    this.#take(input, nowMs);
+    if (context.hasChanged) {
+      context.emit({ kind: 'hold', held: context.holdings.held() });
+      this.#notices.pass(true, nowMs);
+      context.hasChanged = false;
+    }
+    context.sendReleases();
+    if (context.effects.length === 0) return nothing;
+    const { effects } = context;
+    context.effects = [];
+    return effects;
+  }
+
+  #take(input: Input, nowMs: number): void {
+    const context = this.#context;
+    switch (input.kind) {
+      case 'wake':
+        this.#wake(nowMs);
+        break;
+      case 'message':
+        this.#hear(input.from, input.incarnation, input.message, nowMs);
+        break;
+      case 'echoed':
+        context.hearing.hearKernel(input.node, nowMs);
+        context.holdings.echoed(input.node, input.sequence);
+        break;
+      case 'plan':
+        this.#follow(input.plan, nowMs);
+        break;
+      case 'uplink':
+        if (context.hasUplink && !input.isUp) context.uplinkLostAtMs = nowMs;
+        context.hasUplink = input.isUp;
+        this.#nextBeatMs = nowMs;
+        this.#wake(nowMs);
+        break;
+      case 'tie':
+        context.holdings.tieUntilMs = input.untilMs ?? -Infinity;
+        context.holdings.tieEpoch = input.epoch;
+        this.#candidacy.recount(nowMs);
+        this.#wake(nowMs);
+        break;
+      case 'prepared':
+        this.#handover.prepared(input.eips);
+        break;
+      case 'conflict':
+        this.#replies.contest(input.eip);
+        break;
+      default:
+        assertNever(input);
+    }
+  }
+
+  /**
+   * This node was held up, by its scheduler or by a stop: messages that came meanwhile are not read yet, so nobody counts
+   * as silent for that time, and what was owned when it began is held a little longer, until voters have answered.
+   */
+  #excuse(lateMs: number, nowMs: number): void {
+    const { hearing, holdings, timing } = this.#context;
+    hearing.forgive(lateMs, nowMs);
+    const untilMs = nowMs + Math.min(lateMs, timing.extensionMs);
+    for (const own of holdings.all) {
+      const wasHeld = Math.max(own.untilMs, holdings.heldUntilMs(own, nowMs)) > this.#wakeAtMs;
+      if (own.state === 'owned' && wasHeld) own.untilMs = Math.max(own.untilMs, untilMs);
+    }
+    this.#nextBeatMs = nowMs;
+    this.#wakeAtMs = nowMs;
+    this.#asksAllUntilMs = untilMs;
+  }
+
+  #wake(nowMs: number): void {
+    const { plan, timing } = this.#context;
+    if (nowMs >= this.#nextBeatMs) {
+      this.#beat(nowMs);
+      this.#nextEchoMs = nowMs;
+      this.#nextBeatMs = Math.max(this.#nextBeatMs + timing.heartbeatMs, nowMs + timing.heartbeatMs / 2);
+    }
+    if (nowMs >= this.#nextEchoMs) this.#askKernels(nowMs);
+    this.#expire(nowMs);
+    this.#handover.pass(nowMs);
+    this.#candidacy.consider(plan.eips, nowMs);
+    this.#candidacy.press(nowMs);
+    this.#notices.pass(false, nowMs);
+    this.#wantTie(nowMs);
+    this.#sleep(nowMs);
+  }
+
+  #beat(nowMs: number): void {
+    const { holdings, members, isGateway, hasUplink } = this.#context;
+    if (isGateway) {
+      const beat: Message = { kind: 'beat', sequence: holdings.nextSequence(nowMs), hasUplink };
+      for (const member of members) this.#context.send(member, beat);
+    }
+    if (nowMs >= this.#nextRenewMs && holdings.size > 0) {
+      this.#nextRenewMs = nowMs + this.#context.timing.renewMs;
+      this.#context.emit({ kind: 'renew' });
+    }
+  }
+
+  /**
+   * Asks kernels: those of owners that are overdue, before their EIPs are given away, and those of voters that have not
+   * answered the last heartbeat, before ours are let go. Twice in a heartbeat, as one echo proves little.
+   */
+  #askKernels(nowMs: number): void {
+    const { node, holdings, hearing, voter, timing } = this.#context;
+    const asked: string[] = [];
+    for (const holder of voter.holders) if (hearing.isOverdue(holder, nowMs)) asked.push(holder);
+    if (holdings.size > 0) {
+      for (const other of holdings.voters) {
+        const isUnsure = nowMs < this.#asksAllUntilMs || holdings.isUnanswered(other, nowMs);
+        if (isUnsure && hearing.hasGrace(other, nowMs) && !asked.includes(other)) asked.push(other);
+      }
+    }
+    for (const other of asked) {
+      if (other === node) continue;
+      this.#context.emit({ kind: 'echo', node: other, sequence: holdings.nextSequence(nowMs) });
+    }
+    this.#nextEchoMs = asked.length > 0 ? nowMs + timing.heartbeatMs / 2 : Infinity;
+  }
+
+  /** Lets go of what is no longer backed, and gives up what did not come. */
+  #expire(nowMs: number): void {
+    const { holdings } = this.#context;
+    if (holdings.size === 0) return;
+    for (const own of [...holdings.all]) {
+      if (own.state === 'owned') {
+        if (holdings.backedUntilMs(own) > nowMs) own.backedAtMs = nowMs;
+        else if (holdings.isHopeless(own) || Math.max(own.untilMs, holdings.heldUntilMs(own, nowMs)) <= nowMs) {
+          this.#context.letGo(own, 'voters lost', undefined);
+        }
+      } else if (own.state === 'asking') {
+        if (own.untilMs <= nowMs || holdings.isHopeless(own)) this.#candidacy.withdraw(own, nowMs);
+      } else if (own.untilMs <= nowMs) {
+        holdings.drop(own.eip);
+        this.#context.hasChanged = true;
+      }
+    }
+    this.#handover.tidy();
+  }
+
+  /** The lease of the API server is wanted while the votes of nodes are not enough for what we own or ask for. */
+  #wantTie(nowMs: number): void {
+    const { holdings, plan, timing } = this.#context;
+    const soonMs = nowMs + 2 * timing.heartbeatMs;
+    let epoch = 0;
+    if (plan.electorate.hasApi) {
+      for (const own of holdings.all) {
+        const isOurs = own.state === 'owned' || own.state === 'asking';
+        if (isOurs && holdings.backedUntilMs(own, false) <= soonMs) epoch = Math.max(epoch, own.epoch);
+      }
+    }
+    const isWanted = epoch > 0;
+    if (isWanted === this.#isTieWanted && epoch <= Math.max(this.#tieEpoch, holdings.tieEpoch)) return;
+    this.#isTieWanted = isWanted;
+    this.#tieEpoch = epoch;
+    this.#context.emit({ kind: 'tie', isWanted, epoch });
+  }
+
+  #sleep(nowMs: number): void {
+    const { holdings, hearing, voter } = this.#context;
+    let wakeAtMs = Math.min(this.#nextBeatMs, this.#nextEchoMs, this.#candidacy.pressAtMs, this.#notices.nextAtMs);
+    const considerTime = (timeMs: number): void => {
+      if (timeMs > nowMs && timeMs < wakeAtMs) wakeAtMs = timeMs;
+    };
+    for (const own of holdings.all) {
+      if (own.state === 'owned') considerTime(Math.max(own.untilMs, holdings.heldUntilMs(own, nowMs)));
+    }
+    for (const holder of voter.holders) considerTime(hearing.aliveUntilMs(holder));
+    this.#wakeAtMs = wakeAtMs;
+  }
+
+  #hear(from: string, incarnation: number, message: Message, nowMs: number): void {
+    const context = this.#context;
+    if (context.hearing.hear(from, incarnation, nowMs)) {
+      context.holdings.forgetVoter(from, nowMs);
+      this.#candidacy.renew(nowMs);
+      this.#notices.started(from, nowMs);
+    }
+    switch (message.kind) {
+      case 'beat': {
+        const { sequence, hasUplink } = message;
+        context.hearing.setUplink(from, hasUplink);
+        context.send(from, { kind: 'ack', sequence, losses: context.voter.lossesOf(from) });
+        break;
+      }
+      case 'ack':
+        context.holdings.answered(from, message.sequence, message.losses);
+        break;
+      case 'claim':
+        this.#replies.judge(from, message, nowMs);
+        break;
+      case 'answer':
+        this.#candidacy.answered(from, message, nowMs);
+        this.#sleep(nowMs);
+        break;
+      case 'release':
+        this.#replies.free(from, message, nowMs);
+        this.#sleep(nowMs);
+        break;
+      case 'doubt':
+        this.#replies.reassure(from, message.holdings, nowMs);
+        break;
+      case 'offer':
+        this.#handover.offered(from, message.holdings, nowMs);
+        break;
+      case 'ready':
+        this.#handover.ready(from, message.holdings, nowMs);
+        break;
+      case 'notice':
+        this.#replies.note(from, message);
+        break;
+      case 'noted':
+        this.#notices.noted(from, message.sequence);
+        break;
+      default:
+        assertNever(message);
+    }
+  }
+
+  #follow(plan: OwnershipPlan, nowMs: number): void {
+    const context = this.#context;
+    const { node, voter, hearing, holdings } = context;
+    context.plan = plan;
+    context.plannedByEip = new Map(plan.eips.map((planned) => [planned.eip, planned]));
+    context.members = [...new Set([...plan.gateways, ...plan.electorate.voters])].filter((name) => name !== node);
+    context.isGateway = plan.gateways.includes(node);
+    holdings.setElectorate(plan.electorate);
+    voter.keepOnly(context.plannedByEip, nowMs);
+    this.#candidacy.keepOnly(context.plannedByEip);
+    for (const member of context.members) hearing.presume(member, nowMs);
+    for (const { eip, epoch, candidates } of plan.eips) {
+      const [owner] = candidates;
+      if (owner === undefined) continue;
+      // Whom the API names may hold it with an agent that is down: its kernel is asked before anybody takes it.
+      hearing.presume(owner, nowMs);
+      voter.presume(eip, owner, epoch);
+    }
+    for (const own of [...holdings.all]) {
+      if (context.plannedByEip.has(own.eip)) continue;
+      if (own.state === 'owned') context.letGo(own, 'plan', undefined);
+      else holdings.drop(own.eip);
+      context.hasChanged = true;
+    }
+    this.#wake(nowMs);
+  }
+}
+
+const nothing: readonly Effect[] = [];
+
+const assertNever = (value: never): never => {
+  throw new Error(`not known: ${JSON.stringify(value)}`);
+};

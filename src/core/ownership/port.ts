@@ -1,0 +1,96 @@
+/**
+ * What goes into the protocol and what comes out of it: plain values. Times are milliseconds of the node's own clock, which
+ * never goes back.
+ */
+import type { Ip } from '../ip/index.ts';
+import type { Holding, Message } from './message.ts';
+
+/** What the API says, as far as owning is concerned. Nobody waits for it: the last one that was read is in force. */
+export interface OwnershipPlan {
+  readonly electorate: Electorate;
+  /** The gateway nodes: those that send heartbeats. */
+  readonly gateways: readonly string[];
+  /** All nodes, which are told about take-overs. */
+  readonly nodes: readonly string[];
+  readonly eips: readonly PlannedEip[];
+}
+
+/**
+ * Who votes. Two owners are impossible because any two majorities share a voter; so an electorate changes by one voter at
+ * a time, the API server included, and not again before the nodes have the last one.
+ */
+export interface Electorate {
+  readonly generation: number;
+  /** Nodes, at most 30, in the same order everywhere. */
+  readonly voters: readonly string[];
+  /** Whether the API server has a vote, by a lease: the one that decides where there are two nodes. */
+  readonly hasApi: boolean;
+}
+
+/** One EIP; of a pair, the IPv4 address stands for both. */
+export interface PlannedEip {
+  readonly eip: Ip;
+  /** The last epoch that the API knows of. A plan that names another owner counts only if it knew the present epoch. */
+  readonly epoch: number;
+  /** Who should own it, then its succession. */
+  readonly candidates: readonly string[];
+}
+
+/** Something that happened. */
+export type Input =
+  /** The time that `wakeAtMs` named has come. */
+  | { readonly kind: 'wake' }
+  | { readonly kind: 'message'; readonly from: string; readonly incarnation: number; readonly message: Message }
+  /** The kernel of a node has answered the echo request of this number. */
+  | { readonly kind: 'echoed'; readonly node: string; readonly sequence: number }
+  | { readonly kind: 'plan'; readonly plan: OwnershipPlan }
+  /** Carrier is gone or the next hop is silent, or both are well again. */
+  | { readonly kind: 'uplink'; readonly isUp: boolean }
+  /**
+   * The vote of the API server: the lease is ours until then, counted from before it was asked for; undefined when it is
+   * not. The lease keeps an epoch, so that an owner by this vote has a later one than those before: each new holder
+   * records one more than it finds, or what it was told to record if that is more.
+   */
+  | { readonly kind: 'tie'; readonly untilMs: number | undefined; readonly epoch: number }
+  /** The kernel has what it needs to carry these EIPs, which are to be moved here. */
+  | { readonly kind: 'prepared'; readonly eips: readonly Ip[] }
+  /** Another machine says on the wire that it has the EIP. */
+  | { readonly kind: 'conflict'; readonly eip: Ip };
+
+/**
+ * What the kernel does for an EIP. `owned`: everything. `carried`: it still translates packets of the EIP but neither
+ * answers for it nor announces it, because it was handed over. `prepared`: the same, because it is about to come.
+ */
+export type HoldMode = 'owned' | 'carried' | 'prepared';
+
+export interface Held extends Holding {
+  readonly mode: HoldMode;
+}
+
+/** Why an EIP changed hands, as seen by the node that got it or lost it. */
+export type Cause = 'start' | 'silence' | 'handed over' | 'voters lost' | 'later epoch' | 'uplink lost' | 'plan';
+
+/** Something to do. */
+export type Effect =
+  | { readonly kind: 'send'; readonly to: string; readonly message: Message }
+  /** Ask the kernel of that node by an echo request through the tunnel. */
+  | { readonly kind: 'echo'; readonly node: string; readonly sequence: number }
+  /** All that the kernel should hold, in place of what it held. It lets go by itself after the lease of the timing. */
+  | { readonly kind: 'hold'; readonly held: readonly Held[] }
+  /** Tell the kernel again to hold what it holds. */
+  | { readonly kind: 'renew' }
+  /** Announce the EIP again. */
+  | { readonly kind: 'announce'; readonly eip: Ip }
+  /** Whether to hold the lease in the API server, and the epoch to record there. Before it is given up, we are told. */
+  | { readonly kind: 'tie'; readonly isWanted: boolean; readonly epoch: number }
+  /** Another node owns the EIP: send its packets there. */
+  | { readonly kind: 'owner'; readonly eip: Ip; readonly epoch: number; readonly node: string }
+  | {
+      readonly kind: 'event';
+      readonly reason: 'EipTakenOver' | 'OwnershipYielded';
+      readonly cause: Cause;
+      readonly eip: Ip;
+      readonly epoch: number;
+      /** The owner before, or the node that is to follow. */
+      readonly other: string | undefined;
+    };

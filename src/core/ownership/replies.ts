@@ -1,0 +1,84 @@
+/** Replies: what this node does about what others say: it votes, steps in, reassures, takes note. */
+import type { Ip } from '../ip/index.ts';
+import type { Candidacy } from './candidacy.ts';
+import type { Context } from './context.ts';
+import type { Claim, Holding, Notice, Release, Wanted } from './message.ts';
+
+export class Replies {
+  readonly #context: Context;
+  readonly #candidacy: Candidacy;
+  readonly #ownerEpochByEip = new Map<Ip, number>();
+
+  constructor(context: Context, candidacy: Candidacy) {
+    this.#context = context;
+    this.#candidacy = candidacy;
+  }
+
+  /** Somebody asks for our vote. */
+  judge(from: string, { sequence, generation, wanted }: Claim, nowMs: number): void {
+    const { node, voter, holdings, plan } = this.#context;
+    for (const { eip, epoch, isOwned } of wanted) {
+      const own = holdings.get(eip);
+      if (own?.state === 'owned' && isOwned && epoch > own.epoch) this.#context.letGo(own, 'later epoch', from);
+      const isOurs = own?.state === 'owned' || own?.state === 'asking';
+      const vote = voter.voteFor(eip);
+      if (vote?.node === node && !isOurs) voter.release(node, { eip, epoch: vote.epoch }, undefined);
+    }
+    // Majorities of electorates that are one step apart share a voter; of others they need not.
+    if (Math.abs(generation - plan.electorate.generation) > 1) return;
+    this.#candidacy.giveWay(from, wanted, nowMs);
+    const { granted, refused, doubted } = voter.judge(from, wanted, nowMs);
+    this.#context.send(from, { kind: 'answer', sequence, losses: voter.lossesOf(from), granted, refused });
+    for (const [holder, holdings] of doubted) {
+      if (holder !== node) this.#context.send(holder, { kind: 'doubt', holdings });
+    }
+  }
+
+  /** Somebody does not want EIPs any more: it may be our turn. */
+  free(from: string, { released, to }: Release, nowMs: number): void {
+    const { voter, plannedByEip } = this.#context;
+    const freed = released.filter((holding) => voter.release(from, holding, to));
+    const planned = freed.map(({ eip }) => plannedByEip.get(eip)).filter((one) => one !== undefined);
+    if (planned.length > 0) this.#candidacy.consider(planned, nowMs);
+  }
+
+  /** A voter asks whether we still want what it has voted for. */
+  reassure(from: string, doubted: readonly Holding[], nowMs: number): void {
+    const { holdings, plan } = this.#context;
+    const released: Holding[] = [];
+    const wanted: Wanted[] = [];
+    for (const holding of doubted) {
+      const own = holdings.get(holding.eip);
+      if (own?.state !== 'owned' && own?.state !== 'asking') released.push(holding);
+      else if (own.state === 'owned') {
+        wanted.push({ eip: own.eip, epoch: own.epoch, isOwned: holdings.heldUntilMs(own, nowMs) > nowMs });
+      }
+    }
+    const { generation } = plan.electorate;
+    const sequence = holdings.nextSequence(nowMs);
+    this.#context.sendParts(from, released, (part) => ({ kind: 'release', released: part, to: undefined }));
+    this.#context.sendParts(from, wanted, (part) => ({ kind: 'claim', sequence, generation, wanted: part }));
+  }
+
+  /** Another node owns from now on. */
+  note(from: string, { sequence, holdings: news }: Notice): void {
+    const { holdings } = this.#context;
+    this.#context.send(from, { kind: 'noted', sequence });
+    for (const { eip, epoch } of news) {
+      const own = holdings.get(eip);
+      if (own?.state === 'owned' && own.epoch < epoch) this.#context.letGo(own, 'later epoch', from);
+      if (epoch <= (this.#ownerEpochByEip.get(eip) ?? 0)) continue;
+      this.#ownerEpochByEip.set(eip, epoch);
+      this.#context.emit({ kind: 'owner', eip, epoch, node: from });
+    }
+  }
+
+  /** Another machine has our EIP: if it is an agent's node with an earlier epoch it lets go when it hears us. */
+  contest(eip: Ip): void {
+    const own = this.#context.holdings.get(eip);
+    if (own?.state !== 'owned') return;
+    this.#context.emit({ kind: 'announce', eip });
+    const holdings = [{ eip, epoch: own.epoch }];
+    for (const member of this.#context.members) this.#context.send(member, { kind: 'notice', sequence: 0, holdings });
+  }
+}

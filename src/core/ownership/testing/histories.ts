@@ -1,0 +1,159 @@
+/**
+ * Histories: what one kind of fault may do and what it may not. Each returns what went wrong, as sentences; none is good.
+ * A seed is a whole history: the nodes, their clocks, the links, every fault and every message.
+ */
+import type { OwnershipPlan } from '../port.ts';
+import { Chance } from './chance.ts';
+import type { Node } from './network.ts';
+import { quietLinks, type ScheduleOptions, type Stage, stageOf } from './stage.ts';
+import { storm } from './storm.ts';
+
+/** When every EIP has its first owner at the latest, on links without loss. */
+const STARTED_MS = 200;
+
+/** Agents are killed, stopped and held up, some or all at once, for less than the grace: nothing may move or be let go. */
+const agents = (options: ScheduleOptions, chance: Chance): readonly string[] => {
+  const links = { loss: chance.pick([0, 0.005]), doubling: 0.01, delayMs: [0.2, 3] as const, stragglers: 0 };
+  const stage = stageOf(options, { ...sizes(chance), links, graceMs: 1_000, skew: 0.02 }, chance);
+  const { network, run, settle } = stage;
+  settle(2 * STARTED_MS);
+  // All voters vote for the owner, as they do soon after a majority has.
+  const startedMs = network.timeMs + 60;
+  run(startedMs);
+  const before = ownersIn(stage);
+  let lastMs = startedMs;
+  const down = network.nodes.filter(() => chance.isLucky(0.5));
+  for (const node of down) {
+    const fromMs = startedMs + chance.between(0, 60);
+    const untilMs = fromMs + chance.between(5, chance.pick([60, 260]));
+    lastMs = Math.max(lastMs, untilMs);
+    const isKilled = chance.isLucky(0.5);
+    network.at(fromMs, () => (isKilled ? network.crash(node) : network.pause(node)));
+    network.at(untilMs, () => (isKilled ? network.start(node) : network.resume(node)));
+  }
+  run(lastMs + 1.5 * stage.timing.silenceMs);
+  return [...stage.judge.faults, ...compare(before, ownersIn(stage), 'though only agents were down')];
+};
+
+/** The owner loses its power: its EIPs have another owner soon, those of others do not move. */
+const loss = (options: ScheduleOptions, chance: Chance): readonly string[] => {
+  const links = { loss: chance.pick([0, 0, 0.01]), doubling: 0, delayMs: [0.2, 2] as const, stragglers: 0 };
+  const stage = stageOf(options, { ...sizes(chance), witnesses: 2, links, graceMs: 1_000, skew: 0.01 }, chance);
+  const { network, judge, timing, eips, run, settle } = stage;
+  settle(2 * STARTED_MS);
+  const startedMs = network.timeMs + 60;
+  run(startedMs);
+  const dead = network.nodes[chance.below(2)];
+  if (dead === undefined) return ['there is no node'];
+  const offAtMs = startedMs + chance.between(0, 30);
+  const before = ownersIn(stage);
+  network.at(offAtMs, () => (chance.isLucky(0.5) ? network.powerOff(dead) : isolate(stage, dead)));
+  // The silence is full a heartbeat after the last one at the latest; then two messages, lost once perhaps.
+  const limitMs = timing.silenceMs + 2 * timing.heartbeatMs + (links.loss > 0 ? timing.silenceMs : 0);
+  run(offAtMs + limitMs);
+  const faults = [...judge.faults];
+  const changed = before.map((owner) => (owner.startsWith(`${dead.name}/`) ? 'another' : owner.split('/')[0]));
+  for (const [index, eip] of eips.entries()) {
+    const owners = judge.ownersOf(eip).map(({ name }) => name);
+    const isRight = changed[index] === 'another' ? owners.length === 1 : owners[0] === changed[index];
+    if (!isRight || owners.includes(dead.name))
+      faults.push(`${eip} is owned by ${owners.join() || 'nobody'} in the end`);
+    if (judge.changesOf(eip).length > 2) faults.push(`${eip} moved more than once`);
+  }
+  return faults;
+};
+
+/** A planned move: at every moment some kernel carries the EIP, and in the end the right one owns it. */
+const move = (options: ScheduleOptions, chance: Chance): readonly string[] => {
+  const stage = stageOf(options, { ...sizes(chance), links: quietLinks, graceMs: 1_000, skew: 0.02 }, chance);
+  const { network, judge, eips, run, settle } = stage;
+  settle(STARTED_MS);
+  const startedMs = network.timeMs;
+  const plan: OwnershipPlan = {
+    ...stage.plan,
+    eips: stage.plan.eips.map(({ eip, candidates }) => ({
+      eip,
+      epoch: judge.changesOf(eip).at(-1)?.epoch ?? 0,
+      candidates: [chance.pick(candidates), ...candidates].filter((name, index, all) => all.indexOf(name) === index),
+    })),
+  };
+  for (const node of network.nodes) network.at(startedMs + chance.between(0, 50), () => network.setPlan(node, plan));
+  const faults: string[] = [];
+  for (let timeMs = startedMs; timeMs < startedMs + 200; timeMs += 2) {
+    run(timeMs);
+    for (const eip of eips) {
+      const isCarried = network.nodes.some(({ kernel }) => ['owned', 'carried'].includes(kernel.get(eip)?.mode ?? ''));
+      if (!isCarried && faults.length === 0) faults.push(`${eip} is carried by nobody at ${timeMs} ms`);
+    }
+  }
+  for (const { eip, candidates } of plan.eips) {
+    const owner = judge.ownersOf(eip)[0]?.name;
+    if (owner !== candidates[0]) faults.push(`${eip} is owned by ${owner}, and should be by ${candidates[0]}`);
+  }
+  return [...faults, ...judge.faults];
+};
+
+/** Links are cut in any way while agents run: never two owners, and epochs only grow. No clock is off by more than it may. */
+const partition = (options: ScheduleOptions, chance: Chance): readonly string[] => {
+  const links = { loss: chance.pick([0, 0.05]), doubling: 0.02, delayMs: [0.2, 8] as const, stragglers: 0.02 };
+  const stage = stageOf(options, { ...sizes(chance), links, graceMs: 400, skew: 0.03 }, chance);
+  const { network, judge, eips, run, settle } = stage;
+  settle(STARTED_MS);
+  const startedMs = network.timeMs;
+  for (let left = chance.pick([1, 2, 3]); left > 0; left -= 1) {
+    network.at(startedMs + chance.between(0, 150), () => {
+      if (chance.isLucky(0.3)) network.healLinks();
+      const here = network.nodes.filter(() => chance.isLucky(0.5));
+      const isOneWay = chance.isLucky(0.4);
+      for (const one of here) {
+        for (const other of network.nodes.filter((node) => !here.includes(node))) {
+          network.cut(one, other);
+          if (!isOneWay) network.cut(other, one);
+        }
+      }
+    });
+  }
+  run(startedMs + 320);
+  const faults = [...judge.faults];
+  for (const eip of eips) {
+    const epochs = judge.changesOf(eip).map(({ epoch }) => epoch);
+    if (epochs.some((epoch, index) => epoch <= (epochs[index - 1] ?? 0)))
+      faults.push(`epochs ${epochs.join()} of ${eip}`);
+  }
+  return faults;
+};
+
+const sizes = (chance: Chance): { gateways: number; witnesses: number; eips: number } => ({
+  gateways: chance.pick([2, 2, 3]),
+  witnesses: chance.pick([0, 1]),
+  eips: chance.pick([1, 2]),
+});
+
+const isolate = ({ network }: Stage, node: Node): void => {
+  for (const other of network.nodes) {
+    network.cut(node, other);
+    network.cut(other, node);
+  }
+};
+
+/** The owner of each EIP, or how many there are. */
+const ownersIn = ({ eips, judge }: Stage): readonly string[] =>
+  eips.map((eip) => {
+    const changes = judge.changesOf(eip).at(-1);
+    const owners = judge.ownersOf(eip).map(({ name }) => name);
+    return `${owners.join('+')}/${changes?.epoch}`;
+  });
+
+const compare = (before: readonly string[], after: readonly string[], why: string): readonly string[] =>
+  before.flatMap((owner, index) => (owner === after[index] ? [] : [`${owner} became ${after[index]} ${why}`]));
+
+const histories = { storm, agents, loss, move, partition } as const;
+
+export type Kind = keyof typeof histories;
+
+/** All kinds, the one with everything first. */
+export const kinds = ['storm', 'agents', 'loss', 'move', 'partition'] as const satisfies readonly Kind[];
+
+/** Runs the history of a seed. */
+export const run = (kind: Kind, options: ScheduleOptions): readonly string[] =>
+  histories[kind](options, new Chance(options.seed));

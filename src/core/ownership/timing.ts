@@ -1,0 +1,67 @@
+/**
+ * Timing: every time of the protocol, worked out from the heartbeat. Nothing here is a date: each node measures durations
+ * on its own clock, so clocks need not agree, only run about equally fast.
+ */
+
+/** What can be configured. */
+export interface TimingSettings {
+  /** How often a gateway node sends a heartbeat. */
+  readonly heartbeatMs: number;
+  /** How many heartbeats may be missing before a node counts as silent. */
+  readonly heartbeatCount: number;
+  /** How long a node whose kernel answers keeps its EIPs while its agent does not. */
+  readonly graceMs: number;
+}
+
+/** The times that follow. */
+export interface Timing {
+  readonly heartbeatMs: number;
+  /** A voter that has heard nothing of an owner for this long may vote for another one. */
+  readonly silenceMs: number;
+  /**
+   * An owner holds for this long after it sent the last message that enough voters have answered. Half a heartbeat
+   * shorter than the silence: the owner has let go before the first voter is free. The half is for what cannot be seen:
+   * clocks that run unequally, and the time that the kernel takes.
+   */
+  readonly holdMs: number;
+  /** After this much silence the kernel of an owner is asked, early enough for an answer before the silence is full. */
+  readonly askKernelMs: number;
+  readonly graceMs: number;
+  /** The kernel lets go by itself this long after the agent told it to hold: before voters stop waiting for the agent. */
+  readonly leaseMs: number;
+  /** How often the kernel is told. */
+  readonly renewMs: number;
+  /** A timer of our own that fires later than this means that we were held up, and that silence proves nothing. */
+  readonly lateMs: number;
+  /** The most that an owner which was held up may hold beyond its time while it asks the voters. */
+  readonly extensionMs: number;
+  /** How long a node that has handed an EIP over carries its packets on. */
+  readonly lingerMs: number;
+}
+
+/** What holds without configuration: a loss is noticed after 100 ms. */
+export const defaultTiming: TimingSettings = { heartbeatMs: 25, heartbeatCount: 4, graceMs: 30_000 };
+
+/** The part by which two clocks may differ in speed, at the most, for the promise of one owner to hold. */
+export const clockToleranceOf = ({ silenceMs, holdMs }: Timing): number => (silenceMs - holdMs) / (silenceMs + holdMs);
+
+/** Works out all times. Throws for values that no promise could be kept with: the schema of the configuration refuses them. */
+export const timingOf = ({ heartbeatMs, heartbeatCount, graceMs }: TimingSettings): Timing => {
+  const silenceMs = heartbeatMs * heartbeatCount;
+  if (heartbeatMs < 1 || heartbeatCount < 3 || graceMs < 4 * silenceMs) {
+    throw new Error(`no ownership with ${heartbeatCount} heartbeats of ${heartbeatMs} ms and a grace of ${graceMs} ms`);
+  }
+  return {
+    heartbeatMs,
+    silenceMs,
+    holdMs: silenceMs - heartbeatMs / 2,
+    askKernelMs: heartbeatMs * 1.5,
+    graceMs,
+    // A voter counts the grace from the last heartbeat it heard, which may be a silence before the agent's last renewal.
+    leaseMs: 0.9 * (graceMs - silenceMs),
+    renewMs: graceMs / 20,
+    lateMs: heartbeatMs / 2,
+    extensionMs: 2 * heartbeatMs,
+    lingerMs: 20 * silenceMs,
+  };
+};

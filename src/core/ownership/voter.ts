@@ -1,0 +1,126 @@
+/**
+ * Voter: to whom this node has given its vote, per EIP. A vote is a lease: it lasts while the node that has it counts as
+ * there (hearing.ts), and is given to nobody else meanwhile. Nothing is written to disk: a voter that starts gives no
+ * vote before every vote of its earlier run has run out.
+ */
+import type { Ip } from '../ip/index.ts';
+import type { Hearing } from './hearing.ts';
+import type { Holding, Refusal, Wanted } from './message.ts';
+
+/** A vote. */
+export interface Vote {
+  readonly node: string;
+  readonly epoch: number;
+  /** The node does not want it any more. Its epoch still counts. */
+  readonly isReleased: boolean;
+  /** Known only from hearsay: we have not voted. */
+  readonly isPresumed: boolean;
+  /** Whom the node meant to have the EIP next. */
+  readonly to: string | undefined;
+}
+
+/** What becomes of a claim. `doubted` have votes of a node that is there: it is asked whether it still wants them. */
+export interface Judgement {
+  readonly granted: readonly Holding[];
+  readonly refused: readonly Refusal[];
+  readonly doubted: ReadonlyMap<string, readonly Holding[]>;
+}
+
+export class Voter {
+  readonly #hearing: Hearing;
+  readonly #abstainsUntilMs: number;
+  readonly #voteByEip = new Map<Ip, Vote>();
+  readonly #countByHolder = new Map<string, number>();
+  readonly #lossesByNode = new Map<string, number>();
+
+  constructor(hearing: Hearing, abstainsUntilMs: number) {
+    this.#hearing = hearing;
+    this.#abstainsUntilMs = abstainsUntilMs;
+  }
+
+  voteFor(eip: Ip): Vote | undefined {
+    return this.#voteByEip.get(eip);
+  }
+
+  /** The nodes that have a vote of ours. */
+  get holders(): Iterable<string> {
+    return this.#countByHolder.keys();
+  }
+
+  /** How often a vote of the node was given away unasked. */
+  lossesOf(node: string): number {
+    return this.#lossesByNode.get(node) ?? 0;
+  }
+
+  /** Takes from hearsay, such as the API, who has an EIP of which we know nothing. */
+  presume(eip: Ip, node: string, epoch: number): void {
+    if (!this.#voteByEip.has(eip)) this.#set(eip, { node, epoch, isReleased: false, isPresumed: true, to: undefined });
+  }
+
+  /** Judges a claim. A later epoch than any that was seen is needed to get what another node had. */
+  judge(from: string, wanted: readonly Wanted[], nowMs: number): Judgement {
+    const granted: Holding[] = [];
+    const refused: Refusal[] = [];
+    const doubted = new Map<string, Holding[]>();
+    for (const { eip, epoch, isOwned } of wanted) {
+      const vote = this.#voteByEip.get(eip);
+      if (nowMs < this.#abstainsUntilMs) {
+        // Better hearsay than that of the API: nobody else gets this vote while the sender is heard.
+        if (isOwned && (vote === undefined || vote.epoch <= epoch)) this.#give(eip, from, epoch);
+        refused.push({ eip, epoch: 0, why: 'starting' });
+      } else if (vote === undefined || (vote.node === from && vote.epoch <= epoch)) {
+        this.#give(eip, from, epoch);
+        granted.push({ eip, epoch });
+      } else if (vote.node === from || vote.isReleased || !this.#hearing.isAlive(vote.node, nowMs)) {
+        if (vote.epoch < epoch) {
+          if (!vote.isReleased && vote.node !== from) this.#lossesByNode.set(vote.node, this.lossesOf(vote.node) + 1);
+          this.#give(eip, from, epoch);
+          granted.push({ eip, epoch });
+        } else {
+          refused.push({ eip, epoch: vote.epoch, why: 'epoch' });
+        }
+      } else {
+        refused.push({ eip, epoch: vote.epoch, why: this.#hearing.isOverdue(vote.node, nowMs) ? 'soon' : 'held' });
+        doubted.set(vote.node, [...(doubted.get(vote.node) ?? []), { eip, epoch: vote.epoch }]);
+      }
+    }
+    return { granted, refused, doubted };
+  }
+
+  /** The node does not want the EIP, up to this epoch. Returns false when that is old news. */
+  release(from: string, { eip, epoch }: Holding, to: string | undefined): boolean {
+    const vote = this.#voteByEip.get(eip);
+    // A release that says who is next may be overtaken by one that does not.
+    const isKnown = vote?.isReleased && (vote.epoch !== epoch || to === undefined || vote.to !== undefined);
+    if (vote !== undefined && (vote.node !== from || isKnown || vote.epoch > epoch)) return false;
+    this.#set(eip, { node: from, epoch, isReleased: true, isPresumed: false, to });
+    return true;
+  }
+
+  /** Forgets EIPs that no longer exist. A vote that somebody may still rely on stays: its node may not know yet. */
+  keepOnly(eips: ReadonlyMap<Ip, unknown>, nowMs: number): void {
+    for (const [eip, vote] of [...this.#voteByEip]) {
+      if (eips.has(eip) || (!vote.isReleased && this.#hearing.isAlive(vote.node, nowMs))) continue;
+      this.#uncount(eip);
+      this.#voteByEip.delete(eip);
+    }
+  }
+
+  #give(eip: Ip, node: string, epoch: number): void {
+    this.#set(eip, { node, epoch, isReleased: false, isPresumed: false, to: undefined });
+  }
+
+  #set(eip: Ip, vote: Vote): void {
+    this.#uncount(eip);
+    this.#voteByEip.set(eip, vote);
+    if (!vote.isReleased) this.#countByHolder.set(vote.node, (this.#countByHolder.get(vote.node) ?? 0) + 1);
+  }
+
+  #uncount(eip: Ip): void {
+    const vote = this.#voteByEip.get(eip);
+    if (vote === undefined || vote.isReleased) return;
+    const left = (this.#countByHolder.get(vote.node) ?? 1) - 1;
+    if (left === 0) this.#countByHolder.delete(vote.node);
+    else this.#countByHolder.set(vote.node, left);
+  }
+}
