@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type ControlPlaneSite, commandOf, untilApiReady } from './cluster/control-plane.ts';
 import { createPki, writeClient, writeKubeconfig, writeServer } from './cluster/pki.ts';
+import { families } from './cluster/shape.ts';
 import { removeStale } from './down.ts';
 import { lastLines } from './host/command.ts';
 import { LabFailure } from './host/failure.ts';
@@ -49,6 +50,7 @@ export async function startBareControlPlane(options: { log?: (line: string) => v
     etcdPeerPort: await freePort(),
     apiPort: await freePort(),
     advertise: undefined,
+    families,
   };
   const server = `https://127.0.0.1:${site.apiPort}`;
   await writeServer(pki, 'kube-apiserver', { dnsNames: ['localhost'], ipAddresses: ['127.0.0.1'] });

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
-import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { controlPlaneParts } from './cluster/control-plane.ts';
-import { mostNodes, type ProxyMode, proxyModes, shapeOf } from './cluster/shape.ts';
+import { type Family, families, mostNodes, type ProxyMode, proxyModes, shapeOf } from './cluster/shape.ts';
 import { removeStale, takeDown } from './down.ts';
 import { BadInput, LabFailure } from './host/failure.ts';
 import { instanceOf, stateOf } from './host/instance.ts';
@@ -74,6 +74,7 @@ function commandLine(setExitCode: (code: number) => void): Command {
     .option(...nameOption)
     .option('--gateways <n>', 'number of gateway nodes', wholeNumber, 2)
     .option('--workers <n>', 'number of other nodes', wholeNumber, 2)
+    .addOption(new Option('--family <family>', 'a cluster of one address family; both when absent').choices(families))
     .option(
       '--proxy-mode <node=mode>',
       'kube-proxy mode of a node: nftables (default) or iptables; repeatable',
@@ -189,6 +190,7 @@ interface UpOptions {
   readonly name: string;
   readonly gateways: number;
   readonly workers: number;
+  readonly family?: Family;
   readonly proxyMode: readonly (readonly [string, ProxyMode])[];
   readonly owner?: number;
 }
@@ -197,7 +199,9 @@ async function up(options: UpOptions, progress: Progress): Promise<void> {
   requireRoot();
   const instance = instanceOf(options.name);
   if (options.gateways + options.workers > mostNodes) throw new BadInput(`a lab has at most ${mostNodes} nodes`);
-  const shape = shapeOf({ ...options, proxyModeByNode: new Map(options.proxyMode) });
+  const { gateways, workers, family } = options;
+  const only = family === undefined ? {} : { families: [family] };
+  const shape = shapeOf({ gateways, workers, ...only, proxyModeByNode: new Map(options.proxyMode) });
   const stranger = options.proxyMode.find(([name]) => !shape.nodes.some((node) => node.name === name));
   if (stranger !== undefined)
     throw new BadInput(`--proxy-mode names node ${JSON.stringify(stranger[0])}, which is not in the lab`);

@@ -2,15 +2,22 @@
  * The lab has no images: the name of an image without a command in the manifest stands for a program of the machine. Our
  * own image is the bundle of the working tree, as people would run it.
  */
-import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, existsSync, linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { bundle } from '../tools/bundle.ts';
 import { imageTable } from './cluster/node.ts';
 import { LabFailure } from './host/failure.ts';
 import type { Instance } from './host/instance.ts';
 import type { Programs } from './setup/go-build.ts';
 
-type Images = Readonly<Record<string, { readonly command: readonly string[] }>>;
+interface Image {
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+type Images = Readonly<Record<string, Image>>;
+
+/** Where a container looks for programs; an image with an engine has the engine's folder before it. */
+const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Writes what a lab needs before anything of ours is installed in it. */
 export function writeBaseImages(instance: Instance, programs: Programs): void {
@@ -31,8 +38,29 @@ export async function writeOwnImage(instance: Instance, programs: Programs): Pro
   if (existsSync(folder)) rmSync(unfinished, { recursive: true });
   else renameSync(unfinished, folder);
   const command = [process.execPath, main.replace(unfinished, folder)];
-  writeTable(instance, { ...baseImages(programs), sallyport: { command } });
+  // The images of the proxy are our own image and an engine.
+  const withEngine = (engine: string): Image => ({ command, env: { PATH: `${dirname(engine)}:${defaultPath}` } });
+  writeTable(instance, {
+    ...baseImages(programs),
+    sallyport: { command },
+    'sallyport-proxy-envoy': withEngine(envoyFor(instance, programs)),
+    'sallyport-proxy-nginx': withEngine(programs.nginx),
+  });
   return `sha256:${digest}`;
+}
+
+/** Envoy where every user may run it: the cache folder is in the home of one of them. */
+function envoyFor(instance: Instance, programs: Programs): string {
+  const program = join(instance.folder, 'envoy', 'envoy');
+  if (existsSync(program)) return program;
+  mkdirSync(dirname(program), { recursive: true });
+  try {
+    linkSync(programs.envoy, program);
+  } catch {
+    // Not on the same file system.
+    copyFileSync(programs.envoy, program);
+  }
+  return program;
 }
 
 const baseImages = ({ coredns }: Programs): Images => ({ coredns: { command: [coredns] } });

@@ -41,8 +41,9 @@ export async function install(request: InstallRequest): Promise<void> {
   if (rendered.code !== 0) throw new BadInput(`the chart cannot be installed like this: ${saidBy(rendered)}`);
   const digest = await progress.step('image', () => writeOwnImage(instance, programs));
   await progress.step('helm upgrade --install', async () => {
-    // The digest makes a roll-out of every change of the sources, as a new image would.
-    const image = ['--set', `image.digest=${digest}`];
+    // The digest makes a roll-out of every change of the sources, as a new image would; the proxies' have the same sources.
+    const images = ['image', 'operator.images.envoy', 'operator.images.nginx'];
+    const image = images.flatMap((each) => ['--set', `${each}.digest=${digest}`]);
     const upgrade = ['upgrade', '--install', '--reset-values', '--create-namespace', ...target, ...image, ...values];
     const upgraded = await helm(instance, programs, upgrade);
     if (upgraded.code !== 0) throw new LabFailure(`helm could not install the chart: ${saidBy(upgraded)}`);
@@ -86,7 +87,7 @@ function factsOf(instance: Instance, programs: Programs): RolloutFacts {
         const text = await must('read what was installed', [...kubectl, 'get', ...what, '--output', 'json']);
         return z.object({ items: z.array(z.unknown()) }).parse(JSON.parse(text)).items;
       };
-      // The Lease is made by the controller and has no label of ours; there is no other in the namespace.
+      // Leases are made by our programs and have no label of ours; there are no others in the namespace.
       return [...(await read(rolloutResources, '--selector', partOfSallyport)), ...(await read('leases'))];
     },
     async lastWords(pod, ofRunBefore) {

@@ -17,12 +17,13 @@ import {
 import { type Progress, silent } from './host/progress.ts';
 import { inNamespace, outside } from './net/fabric.ts';
 import { type PacketCount, packetsBySource } from './outside/counts.ts';
+import { type OutsideNames, writeOutsideNames } from './outside/dns.ts';
 import { restartPart } from './parts.ts';
 import { killOnNode, type PowerAction, power } from './power.ts';
 import { type Programs, programs } from './setup/go-build.ts';
 import { setUp } from './setup/setup.ts';
 import { type LabStatus, statusOf } from './status.ts';
-import { bringUp, kubeconfigOf, kubectlOf, requireFree } from './up.ts';
+import { bringUp, kubeconfigOf, kubectlOf, outsideAuthorityFile, outsideNamesFile, requireFree } from './up.ts';
 
 /** A lab that is up, as programs use it: the demo, end-to-end tests, benchmarks. */
 export interface Lab {
@@ -30,6 +31,8 @@ export interface Lab {
   readonly kubeconfig: string;
   readonly status: LabStatus;
   readonly programs: Programs;
+  /** The file with the certificate of the authority of outside web sites. */
+  readonly outsideAuthority: string;
   /** Runs kubectl as administrator; returns stdout, throws if it fails. */
   kubectl(args: readonly string[], input?: string): Promise<string>;
   /** Runs kubectl and returns what it left behind, whatever its exit code. */
@@ -43,6 +46,8 @@ export interface Lab {
   /** The same by source address, protocol and port: nodes speak to the outside too, but not to the ports of a test. */
   packets(): Promise<readonly PacketCount[]>;
   resetCounts(): Promise<void>;
+  /** Sets all outside names that are not under the outside domain; they live one second in caches. */
+  setOutsideNames(names: OutsideNames): void;
   power(action: PowerAction, node: string): Promise<void>;
   /** Kills (SIGKILL) the processes of a node whose command line matches; returns how many there were. */
   kill(node: string, pattern: RegExp): Promise<number>;
@@ -61,8 +66,8 @@ export async function startLab(
   const built = await setUp(progress);
   requireFree(instance);
   await removeStale();
-  const { gateways = 2, workers = 2, proxyModeByNode = new Map() } = request;
-  const shape = shapeOf({ gateways, workers, proxyModeByNode });
+  const { gateways = 2, workers = 2, proxyModeByNode = new Map(), families } = request;
+  const shape = shapeOf({ gateways, workers, proxyModeByNode, ...(families === undefined ? {} : { families }) });
   await bringUp({ instance, shape, programs: built, owner: self(), progress });
   return handle(instance, shape, built);
 }
@@ -108,6 +113,7 @@ function handle(instance: Instance, shape: LabShape, built: Programs): Lab {
     kubeconfig,
     status,
     programs: built,
+    outsideAuthority: outsideAuthorityFile(instance),
     kubectl,
     tryKubectl: (args, input = '') => run(kubectlArgv(args), { input, timeoutMs: kubectlLimitMs }),
     async apply(...manifests) {
@@ -118,6 +124,7 @@ function handle(instance: Instance, shape: LabShape, built: Programs): Lab {
     counts: async () => packetsBySource(await packets()),
     packets,
     resetCounts: async () => void (await exec(outside.name, ['curl', '-sS', '-X', 'POST', `${outsideUrl}/reset`])),
+    setOutsideNames: (names) => writeOutsideNames(outsideNamesFile(instance), names),
     power: (action, node) => power(action, node, { ...runningLab(instance.name), programs: built }),
     kill: (node, pattern) => killOnNode(instance, node, pattern),
     restart: (part) => restartPart(instance, runningLab(instance.name).record, part, built),

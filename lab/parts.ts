@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { type ControlPlanePart, labSite, untilApiReady } from './cluster/control-plane.ts';
+import { shapeSchema } from './cluster/shape.ts';
 import { LabFailure } from './host/failure.ts';
 import type { Instance, InstanceRecord } from './host/instance.ts';
 import { end } from './host/processes.ts';
@@ -15,7 +16,8 @@ export async function restartPart(
 ): Promise<void> {
   const running = record.processes[part];
   if (running !== undefined) await end([running], 0);
-  const site = labSite(instance.folder, programs);
+  const { families } = shapeSchema.parse(record.shape);
+  const site = labSite(instance.folder, programs, families);
   const process = startPart(instance, part, site);
   if (part !== 'kube-apiserver') return;
   if (record.relay === undefined) throw new LabFailure(`lab "${instance.name}" has no relay`);

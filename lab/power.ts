@@ -69,7 +69,8 @@ const actions: Readonly<Record<PowerAction, (node: LabNode, lab: PoweredLab) => 
     // Leases of addresses are on a tmpfs of a real machine, too: no pod of before has one any more.
     rmSync(join(nodeFolder(lab.instance, node.name), 'cni'), { recursive: true, force: true });
     giveNewBootId(lab.instance, node.name);
-    const started = startNode(lab.instance, node, lab.programs, labSite(lab.instance.folder, lab.programs).pki);
+    const site = labSite(lab.instance.folder, lab.programs, lab.shape.families);
+    const started = startNode(lab.instance, node, lab.programs, site);
     updateRecord(lab.instance, (record) => ({ processes: { ...record.processes, ...started } }));
     setPower(lab.instance, node.name, 'on');
   },

@@ -24,10 +24,14 @@ function pod(state: object, lastState: object = {}, ready = false): object {
 
 function webhooks(caBundle?: string): object {
   const clientConfig = caBundle === undefined ? {} : { caBundle };
-  return { kind: 'ValidatingWebhookConfiguration', webhooks: [{ name: 'validate.sallyport.io', clientConfig }] };
+  return {
+    kind: 'ValidatingWebhookConfiguration',
+    metadata: { name: 'controller' },
+    webhooks: [{ name: 'validate.sallyport.io', clientConfig }],
+  };
 }
 
-const led = { kind: 'Lease', spec: { holderIdentity: 'a_1' } };
+const led = { kind: 'Lease', metadata: { name: 'controller' }, spec: { holderIdentity: 'a_1' } };
 
 test('nothing is missing when all replicas are new and available, one leads and the webhooks can be called', async () => {
   assert.deepEqual(await missingInRollout(facts(rolledOut, led, pod({}, {}, true), webhooks('Q0E='))), []);
@@ -46,7 +50,11 @@ test('webhooks without a certificate authority are missing, unless nobody is the
 });
 
 test('replicas without a leader decide nothing', async () => {
-  for (const lease of [[], [{ kind: 'Lease', spec: {} }]]) {
+  for (const lease of [
+    [],
+    [{ kind: 'Lease', metadata: { name: 'controller' }, spec: {} }],
+    [{ ...led, metadata: { name: 'operator' } }],
+  ]) {
     assert.deepEqual(await missingInRollout(facts(rolledOut, ...lease)), ['no replica of the controller leads']);
   }
 });

@@ -16,7 +16,7 @@ export const rolloutResources = [
 
 /** Where the facts come from. */
 export interface RolloutFacts {
-  /** All objects of rolloutResources that are part of Sallyport, and the Lease of the controller if there is one. */
+  /** All objects of rolloutResources that are part of Sallyport, and the Leases of our programs. */
   objects(): Promise<readonly unknown[]>;
   /** The last thing that the container of a pod said: of its run before if it has ended since. Empty if nothing. */
   lastWords(pod: string, ofRunBefore: boolean): Promise<string>;
@@ -58,13 +58,14 @@ const DaemonSet = z.object({
   }),
 });
 const webhooks = z.array(z.object({ name: z.string(), clientConfig: z.object({ caBundle: z.string().default('') }) }));
+const metadata = z.object({ name: z.string() });
 const RolloutObject = z.discriminatedUnion('kind', [
   Pod,
   Deployment,
   DaemonSet,
-  z.object({ kind: z.literal('Lease'), spec: z.object({ holderIdentity: z.string().default('') }) }),
-  z.object({ kind: z.literal('ValidatingWebhookConfiguration'), webhooks }),
-  z.object({ kind: z.literal('MutatingWebhookConfiguration'), webhooks }),
+  z.object({ kind: z.literal('Lease'), metadata, spec: z.object({ holderIdentity: z.string().default('') }) }),
+  z.object({ kind: z.literal('ValidatingWebhookConfiguration'), metadata, webhooks }),
+  z.object({ kind: z.literal('MutatingWebhookConfiguration'), metadata, webhooks }),
 ]);
 type Pod = z.infer<typeof Pod>;
 type Deployment = z.infer<typeof Deployment>;
@@ -83,17 +84,26 @@ export async function missingInRollout(facts: RolloutFacts): Promise<string[]> {
     const sentences = await Promise.all(pods.map((pod) => podSentence(pod, facts)));
     return [...sentences.filter((sentence) => sentence !== undefined), ...unfinished];
   }
-  // Without a replica nobody can lead, or give the webhooks their certificate authority.
-  if (deployments.every(({ spec }) => spec.replicas === 0)) return [];
-  const isLed = objects.some((object) => object.kind === 'Lease' && object.spec.holderIdentity !== '');
+  // Without a replica nobody can lead, or give the webhooks their certificate authority. Agents need neither.
+  const programs = deployments.filter(({ spec }) => spec.replicas > 0).map(({ metadata: { name } }) => name);
+  const leaders = objects.flatMap((object) =>
+    object.kind === 'Lease' && object.spec.holderIdentity !== '' ? [object.metadata.name] : [],
+  );
   const untrusted = objects
-    .flatMap((object) => ('webhooks' in object ? object.webhooks : []))
+    .flatMap((object) =>
+      'webhooks' in object && programs.includes(servedBy(object.metadata.name)) ? object.webhooks : [],
+    )
     .filter(({ clientConfig }) => clientConfig.caBundle === '');
   return [
-    ...(isLed ? [] : ['no replica of the controller leads']),
+    ...programs
+      .filter((name) => !leaders.includes(name))
+      .map((name) => `no replica of the ${name.replace('sallyport-', '')} leads`),
     ...untrusted.map(({ name }) => `webhook ${name} has no certificate authority`),
   ];
 }
+
+/** The Deployment behind a webhook configuration: the one of the controller has the name of the release. */
+const servedBy = (name: string): string => (name === 'sallyport' ? 'sallyport-controller' : name);
 
 /** The rule of `kubectl rollout status`: all replicas are of this generation and available, and no old one is left. */
 function deploymentSentence({ metadata, spec, status }: Deployment): string | undefined {

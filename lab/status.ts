@@ -1,9 +1,11 @@
-import { addresses, freeEips, type LabShape, ports } from './cluster/shape.ts';
+import { addresses, type Family, families, freeEips, type LabShape, ports } from './cluster/shape.ts';
 import type { InstanceRecord } from './host/instance.ts';
 import { isRunning } from './host/processes.ts';
 
 /** What `lab status --json` prints: enough for a program to use the lab. */
 export interface LabStatus {
+  /** The families that nodes, pods and Services have; addresses of another one below do not exist. */
+  readonly families: readonly Family[];
   readonly nodes: readonly {
     readonly name: string;
     readonly ipv4: string;
@@ -25,6 +27,7 @@ export interface LabStatus {
 /** The status of a lab as data. */
 export function statusOf(shape: LabShape): LabStatus {
   return {
+    families: shape.families,
     nodes: shape.nodes.map(({ name, ipv4, ipv6, isGateway }) => ({ name, ipv4, ipv6, gateway: isGateway })),
     eips: freeEips(),
     outside: { ...addresses.outside, httpPort: ports.http, tcpPort: ports.tcp, udpPort: ports.udp },
@@ -40,8 +43,7 @@ export function statusText(name: string, shape: LabShape, record: InstanceRecord
     node.name,
     node.isGateway ? 'gateway' : 'worker',
     record.power[node.name] ?? 'on',
-    node.ipv4,
-    node.ipv6,
+    ...families.map((family) => (shape.families.includes(family) ? node[family] : '-')),
     node.proxyMode,
   ]);
   const { outside, elsewhere, eips } = status;

@@ -10,7 +10,7 @@ import {
 import { baseManifests } from './cluster/manifests.ts';
 import { startNode, wireNode, writeNodeFiles } from './cluster/node.ts';
 import { createPki, type PkiFiles, writeClient, writeKubeconfig, writeServer } from './cluster/pki.ts';
-import { addresses, type LabShape, ports } from './cluster/shape.ts';
+import { addresses, type LabShape, ports, urlHost } from './cluster/shape.ts';
 import { takeDown } from './down.ts';
 import { lastLines, must } from './host/command.ts';
 import { BadInput, LabFailure } from './host/failure.ts';
@@ -21,7 +21,7 @@ import { until } from './host/wait.ts';
 import { writeBaseImages } from './images.ts';
 import { addFabric, addMember, addOutside, addRoutes, controlPlane, inNamespace, outside } from './net/fabric.ts';
 import { namespacePath } from './net/namespaces.ts';
-import { outsideCorefile } from './outside/dns.ts';
+import { outsideCorefile, writeOutsideNames } from './outside/dns.ts';
 import type { Programs } from './setup/go-build.ts';
 
 export interface UpRequest {
@@ -44,7 +44,7 @@ export async function bringUp(request: UpRequest): Promise<void> {
   }
   try {
     await progress.step('namespaces, cables and certificates', () => prepare(request));
-    const site = labSite(instance.folder, request.programs);
+    const site = labSite(instance.folder, request.programs, shape.families);
     await progress.step('control plane and outside world', () => startControlPlane(request, site));
     await progress.step(`${shape.nodes.length} nodes and DNS`, () => startNodes(request, site));
     updateRecord(instance, () => ({ phase: 'up' }));
@@ -52,6 +52,16 @@ export async function bringUp(request: UpRequest): Promise<void> {
     await takeDown(instance);
     throw error;
   }
+}
+
+/** The file of outside names that can be changed; see outside/dns.ts. */
+export function outsideNamesFile(instance: Instance): string {
+  return join(instance.folder, 'outside.names');
+}
+
+/** The certificate of the authority that outside web sites have theirs from. */
+export function outsideAuthorityFile(instance: Instance): string {
+  return join(instance.folder, 'outside-ca.crt');
 }
 
 /** Path of the kubeconfig that works from the machine's own namespace. */
@@ -77,18 +87,19 @@ export function requireFree(instance: Instance): void {
   }
 }
 
-const clusterServer = `https://${addresses.controlPlane.ipv4}:${ports.apiServer}`;
-
 async function prepare({ instance, shape, programs }: UpRequest): Promise<void> {
   await addFabric(instance);
-  await addOutside(instance);
-  await addMember(instance, controlPlane);
+  const { families } = shape;
+  const [first = 'ipv4'] = families;
+  const clusterServer = `https://${urlHost(addresses.controlPlane[first])}:${ports.apiServer}`;
+  await addOutside(instance, families);
+  await addMember(instance, controlPlane, families);
   await addRoutes(instance, controlPlane, shape);
   for (const node of shape.nodes) await wireNode(instance, node, shape);
   const pki = await createPki(join(instance.folder, 'pki'));
   await writeServer(pki, 'kube-apiserver', {
     dnsNames: ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'],
-    ipAddresses: ['127.0.0.1', ...Object.values(addresses.controlPlane), addresses.kubernetesService.ipv4],
+    ipAddresses: ['127.0.0.1', ...[addresses.controlPlane, addresses.kubernetesService].flatMap(Object.values<string>)],
   });
   const users: Record<string, { commonName: string; organizations?: string[] }> = {
     admin: { commonName: 'admin', organizations: ['system:masters'] },
@@ -99,7 +110,9 @@ async function prepare({ instance, shape, programs }: UpRequest): Promise<void> 
     'kube-proxy': { commonName: 'system:kube-proxy' },
   };
   for (const [name, user] of Object.entries(users)) await writeClient(pki, name, user, clusterServer);
-  for (const node of shape.nodes) await writeNodeFiles({ instance, node, pki, programs, apiServer: clusterServer });
+  for (const node of shape.nodes) {
+    await writeNodeFiles({ instance, node, pki, programs, families, apiServer: clusterServer });
+  }
   writeBaseImages(instance, programs);
   mkdirSync(join(instance.folder, 'etcd'), { mode: 0o700 });
 }
@@ -125,7 +138,7 @@ async function startNodes(request: UpRequest, site: ControlPlaneSite): Promise<v
   const list = { apiVersion: 'v1', kind: 'List', items: baseManifests(shape) };
   await kubectl('apply the base manifests', ['apply', '--server-side', '-f', '-'], JSON.stringify(list));
   for (const node of shape.nodes) {
-    const started = startNode(instance, node, programs, site.pki);
+    const started = startNode(instance, node, programs, site);
     updateRecord(instance, (record) => ({
       processes: { ...record.processes, ...started },
       power: { ...record.power, [node.name]: 'on' },
@@ -146,10 +159,10 @@ export function startPart(instance: Instance, part: ControlPlanePart, site: Cont
 
 function startOutside(instance: Instance, programs: Programs): void {
   const corefile = join(instance.folder, 'outside.Corefile');
-  writeFileSync(corefile, outsideCorefile());
+  writeOutsideNames(outsideNamesFile(instance), {});
+  writeFileSync(corefile, outsideCorefile(outsideNamesFile(instance)));
   startMember(instance, outside.name, 'outside-dns', [programs.coredns, '-conf', corefile]);
-  const { http, tcp, udp } = ports;
-  const server = [process.execPath, join(import.meta.dirname, 'outside', 'main.ts'), ...[http, tcp, udp].map(String)];
+  const server = [process.execPath, join(import.meta.dirname, 'outside', 'main.ts'), outsideAuthorityFile(instance)];
   startMember(instance, outside.name, 'outside-server', server);
 }
 

@@ -4,6 +4,8 @@ import packageJson from '../package.json' with { type: 'json' };
 import { type AgentFlags, agentDefaults, readAgentFlags } from './agent/flags.ts';
 import { EgressError } from './api/error.ts';
 import { type ControllerFlags, controllerDefaults, readFlags } from './controller/flags.ts';
+import { type OperatorFlags, operatorDefaults, readOperatorFlags } from './operator/flags.ts';
+import { type ProxyFlags, proxyDefaults, readProxyFlags } from './proxy/flags.ts';
 import type { AwaitCleanOptions } from './removal/main.ts';
 import { type ExitCode, exitCodes } from './runtime/process/lifecycle.ts';
 
@@ -59,6 +61,50 @@ export async function main(argv: readonly string[]): Promise<number> {
       const { runAgent, runClean } = await import('./agent/main.ts');
       if (flags.clean) exitCode = await runClean(options);
       else await runAgent(options, packageJson.version, process);
+    });
+  program
+    .command('proxy')
+    .description('serve the rules of a BCSEgressController: TCP ports and HTTP hosts outside the cluster')
+    .option('--controller <namespace/name>', 'the BCSEgressController whose rules are served')
+    .option('--engine <name>', 'envoy or nginx', proxyDefaults.engine)
+    .option('--engine-binary <path>', 'the program of the engine; else it is looked up in PATH')
+    .option('--kubeconfig <file>', 'how to reach the API server; else the service account of the pod, or KUBECONFIG')
+    .option('--nameserver <address...>', 'resolvers outside the cluster; else those of the pod')
+    .option('--report-address <address>', 'where to serve the report, health and metrics', proxyDefaults.reportAddress)
+    .option('--state-folder <folder>', 'for the files of the engine', proxyDefaults.stateFolder)
+    .option('--log-level <level>', 'debug, info, warn, error, fatal or silent', proxyDefaults.logLevel)
+    .action(async (flags: ProxyFlags) => {
+      const options = readProxyFlags(flags);
+      const { runProxy } = await import('./proxy/main.ts');
+      await runProxy(options, packageJson.version, process);
+    });
+  program
+    .command('operator')
+    .description('run the proxies that BCSEgress objects name, and tell how their rules stand')
+    .option('--kubeconfig <file>', 'how to reach the API server; else the service account of the pod, or KUBECONFIG')
+    .option('--health-address <address>', 'where to serve health and metrics', operatorDefaults.healthAddress)
+    .option('--webhook-address <address>', 'where to serve admission webhooks', operatorDefaults.webhookAddress)
+    .option('--webhook-url <url>', 'how the API server reaches the webhooks of a process outside the cluster')
+    .option(
+      '--namespace <name>',
+      `where the lease and the certificates live (POD_NAMESPACE, else ${operatorDefaults.namespace})`,
+    )
+    .option('--proxy-namespace <name...>', `where proxies may run (default: "${operatorDefaults.proxyNamespace}")`)
+    .option('--default-proxy <json>', 'spec of a BCSEgressController that is named and missing (default: "{}")')
+    .option('--envoy-image <image>', 'image of proxies with Envoy', operatorDefaults.envoyImage)
+    .option('--nginx-image <image>', 'image of proxies with nginx', operatorDefaults.nginxImage)
+    .option('--image-pull-policy <policy>', 'of both images; else that of Kubernetes')
+    .option('--image-pull-secret <name...>', 'Secrets in the namespaces of proxies')
+    .option('--proxy-service-account <name>', 'who proxies run as', operatorDefaults.proxyServiceAccount)
+    .option('--nameserver <address...>', 'DNS servers outside the cluster for proxies; else those of their node')
+    .option('--dns <kind>', 'coredns, or none to publish no names', operatorDefaults.dns)
+    .option('--dns-config-map <name>', 'namespace/name of the Corefile of the cluster', operatorDefaults.dnsConfigMap)
+    .option('--dns-server <address...>', 'the DNS of the cluster, to see whether names answer; else that of the pod')
+    .option('--log-level <level>', 'debug, info, warn, error, fatal or silent', operatorDefaults.logLevel)
+    .action(async (flags: OperatorFlags) => {
+      const options = readOperatorFlags(flags, process.env);
+      const { runOperator } = await import('./operator/main.ts');
+      await runOperator(options, packageJson.version, process);
     });
   program
     .command('await-clean')

@@ -36,12 +36,20 @@ const steps: readonly Step[] = [
   { name: 'boundaries', command: ['node', 'tools/boundaries.ts'] },
   { name: 'generated', command: ['node', 'tools/generate.ts', '--check'] },
   // The files of a step share one process: a process for each of two hundred files takes three times as long.
-  { name: 'pure tests', command: [...testRunner, ...shared, ...testsOf('src/api', 'src/core')] },
+  {
+    name: 'pure tests',
+    command: [...testRunner, ...shared, 'src/core/*.test.ts', ...testsOf('src/api', 'src/core/ip', 'src/core/project')],
+  },
+  {
+    name: 'plan tests',
+    command: [...testRunner, ...shared, ...testsOf('src/core/node', 'src/core/ownership', 'src/core/proxy')],
+  },
   { name: 'runtime tests', command: [...testRunner, ...shared, ...testsOf('src/runtime', 'src/controller')] },
   {
     name: 'node tests',
     command: [...testRunner, ...shared, ...testsOf('src/dataplane', 'src/agent', 'src/removal', 'src/cli')],
   },
+  { name: 'proxy tests', command: [...testRunner, ...shared, ...testsOf('src/proxy', 'src/operator')] },
   // One process per file: these start programs and change folders.
   { name: 'tool tests', command: [...testRunner, ...testsOf('tools', 'lab', 'bench', 'test/unit')] },
 ];

@@ -6,7 +6,7 @@ import { isRunning, type ProcessId } from '../host/processes.ts';
 import { until } from '../host/wait.ts';
 import type { Programs } from '../setup/go-build.ts';
 import { type PkiFiles, pkiFiles } from './pki.ts';
-import { addresses, ports } from './shape.ts';
+import { addresses, type Family, ports } from './shape.ts';
 
 /** The flags of the control-plane programs: all real, all with their own defaults where nothing here says otherwise. */
 export const controlPlaneParts = ['etcd', 'kube-apiserver', 'kube-scheduler', 'kube-controller-manager'] as const;
@@ -22,13 +22,13 @@ export interface ControlPlaneSite {
   readonly apiPort: number;
   /** The address that goes into the Service `kubernetes`; undefined: loopback only, no such endpoint. */
   readonly advertise: string | undefined;
+  /** Of pods and Services; the first is that of the Service `kubernetes`. */
+  readonly families: readonly Family[];
 }
 
-const serviceNetworks = `${addresses.serviceNetwork.ipv4},${addresses.serviceNetwork.ipv6}`;
-const podNetworks = `${addresses.podNetwork.ipv4},${addresses.podNetwork.ipv6}`;
-
 /** The site of a lab's control plane: everything follows from its folder. */
-export function labSite(folder: string, programs: Programs): ControlPlaneSite {
+export function labSite(folder: string, programs: Programs, families: readonly Family[]): ControlPlaneSite {
+  const [first = 'ipv4'] = families;
   return {
     programs,
     pki: pkiFiles(join(folder, 'pki')),
@@ -36,7 +36,8 @@ export function labSite(folder: string, programs: Programs): ControlPlaneSite {
     etcdPort: 2379,
     etcdPeerPort: 2380,
     apiPort: ports.apiServer,
-    advertise: addresses.controlPlane.ipv4,
+    advertise: addresses.controlPlane[first],
+    families,
   };
 }
 
@@ -47,6 +48,8 @@ export function commandOf(part: ControlPlanePart, site: ControlPlaneSite): strin
 
 function flagsOf(part: ControlPlanePart, site: ControlPlaneSite): string[] {
   const { pki } = site;
+  const networks = (network: Readonly<Record<Family, string>>) => site.families.map((one) => network[one]).join(',');
+  const serviceNetworks = networks(addresses.serviceNetwork);
   const client = (name: string) => [
     `--kubeconfig=${pki.kubeconfig(name)}`,
     `--authentication-kubeconfig=${pki.kubeconfig(name)}`,
@@ -109,7 +112,7 @@ function flagsOf(part: ControlPlanePart, site: ControlPlaneSite): string[] {
         `--root-ca-file=${pki.certificate('ca')}`,
         '--use-service-account-credentials',
         '--allocate-node-cidrs',
-        `--cluster-cidr=${podNetworks}`,
+        `--cluster-cidr=${networks(addresses.podNetwork)}`,
         `--service-cluster-ip-range=${serviceNetworks}`,
         // A dead node is NotReady after 5 s instead of 40 s, so that tests of node loss are short.
         '--node-monitor-period=1s',

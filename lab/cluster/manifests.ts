@@ -1,15 +1,17 @@
-import { addresses, clusterDomain, type LabShape } from './shape.ts';
+import { addresses, clusterDomain, type Family, type LabShape } from './shape.ts';
 
 /** What every cluster of the lab starts with: its Node objects, the rights of kube-proxy, CoreDNS. */
 export function baseManifests(shape: LabShape): object[] {
-  return [...shape.nodes.map(nodeManifest), kubeProxyRights, ...coreDns()];
+  const { families } = shape;
+  return [...shape.nodes.map((node) => nodeManifest(node, families)), kubeProxyRights, ...coreDns(families)];
 }
 
 /**
  * Nodes are made before their kubelets start, so that node N has pod subnet N whatever the order of arrival: the
  * routes between nodes are laid already.
  */
-function nodeManifest(node: LabShape['nodes'][number]): object {
+function nodeManifest(node: LabShape['nodes'][number], families: readonly Family[]): object {
+  const podCIDRs = families.map((family) => node.podCidr[family]);
   return {
     apiVersion: 'v1',
     kind: 'Node',
@@ -17,7 +19,7 @@ function nodeManifest(node: LabShape['nodes'][number]): object {
       name: node.name,
       labels: { 'kubernetes.io/hostname': node.name, ...(node.isGateway ? { egress: 'true' } : {}) },
     },
-    spec: { podCIDR: node.podCidr.ipv4, podCIDRs: [node.podCidr.ipv4, node.podCidr.ipv6] },
+    spec: { podCIDR: podCIDRs[0], podCIDRs },
   };
 }
 
@@ -29,7 +31,7 @@ const kubeProxyRights = {
   subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: 'system:kube-proxy' }],
 };
 
-const corefile = `.:53 {
+const corefile = (upstream: string) => `.:53 {
   errors
   health :8081
   ready :8181
@@ -39,14 +41,16 @@ const corefile = `.:53 {
     ttl 5
   }
   prometheus :9153
-  forward . ${addresses.outside.ipv4}
+  forward . ${upstream}
   cache 5
   loop
   reload 2s
 }
 `;
 
-function coreDns(): object[] {
+function coreDns(families: readonly Family[]): object[] {
+  const [first = 'ipv4'] = families;
+  const clusterIPs = families.map((family) => addresses.clusterDns[family]);
   const namespace = 'kube-system';
   const name = 'coredns';
   const labels = { 'k8s-app': 'kube-dns' };
@@ -69,7 +73,7 @@ function coreDns(): object[] {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'system:coredns' },
       subjects: [{ kind: 'ServiceAccount', name, namespace }],
     },
-    { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { Corefile: corefile } },
+    { apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { Corefile: corefile(addresses.outside[first]) } },
     {
       apiVersion: 'apps/v1',
       kind: 'Deployment',
@@ -87,9 +91,9 @@ function coreDns(): object[] {
       metadata: { name: 'kube-dns', namespace, labels },
       spec: {
         selector: labels,
-        ipFamilyPolicy: 'RequireDualStack',
-        clusterIP: addresses.clusterDns.ipv4,
-        clusterIPs: [addresses.clusterDns.ipv4, addresses.clusterDns.ipv6],
+        ipFamilyPolicy: families.length > 1 ? 'RequireDualStack' : 'SingleStack',
+        clusterIP: clusterIPs[0],
+        clusterIPs,
         ports: [
           { name: 'dns', port: 53, protocol: 'UDP' },
           { name: 'dns-tcp', port: 53, protocol: 'TCP' },

@@ -5,14 +5,14 @@ import { labMark, nodeMark, type ProcessId, startDaemon } from '../host/processe
 import { addMasquerade, addMember, addRoutes, inNamespace } from '../net/fabric.ts';
 import type { Programs } from '../setup/go-build.ts';
 import { type Pki, type PkiFiles, writeClient, writeServer } from './pki.ts';
-import { addresses, clusterDomain, type LabNode, type LabShape } from './shape.ts';
+import { addresses, clusterDomain, type Family, type LabNode, type LabShape } from './shape.ts';
 
 /** A node is a namespace with the real kubelet and the real kube-proxy in it. */
 export const nodePrograms = ['kubelet', 'kube-proxy'] as const;
 
 /** Makes what the kernel holds of a node: namespace, cable, addresses, routes, masquerade. Empty after a reboot, too. */
 export async function wireNode(instance: Instance, node: LabNode, shape: LabShape): Promise<void> {
-  await addMember(instance, node);
+  await addMember(instance, node, shape.families);
   await addRoutes(instance, node, shape);
   await addMasquerade(instance, node);
 }
@@ -24,14 +24,17 @@ export async function writeNodeFiles(files: {
   readonly pki: Pki;
   readonly programs: Programs;
   readonly apiServer: string;
+  readonly families: readonly Family[];
 }): Promise<void> {
-  const { instance, node, pki, programs } = files;
+  const { instance, node, pki, programs, families } = files;
+  const [first = 'ipv4'] = families;
+  const ips = families.map((family) => node[family]);
   const folder = nodeFolder(instance, node.name);
   mkdirSync(folder, { recursive: true });
-  await writeServer(pki, `kubelet-${node.name}`, { dnsNames: [node.name], ipAddresses: [node.ipv4, node.ipv6] });
+  await writeServer(pki, `kubelet-${node.name}`, { dnsNames: [node.name], ipAddresses: ips });
   const user = { commonName: `system:node:${node.name}`, organizations: ['system:nodes'] };
   await writeClient(pki, `node-${node.name}`, user, files.apiServer);
-  writeFileSync(join(folder, 'resolv.conf'), `nameserver ${addresses.outside.ipv4}\n`);
+  writeFileSync(join(folder, 'resolv.conf'), `nameserver ${addresses.outside[first]}\n`);
   writeJson(join(folder, 'cni.json'), {
     cniVersion: '0.4.0',
     name: 'lab',
@@ -41,19 +44,19 @@ export async function writeNodeFiles(files: {
     ipam: {
       type: 'host-local',
       dataDir: join(folder, 'cni'),
-      ranges: [[{ subnet: node.podCidr.ipv4 }], [{ subnet: node.podCidr.ipv6 }]],
-      routes: [{ dst: '0.0.0.0/0' }, { dst: '::/0' }],
+      ranges: families.map((family) => [{ subnet: node.podCidr[family] }]),
+      routes: families.map((family) => ({ dst: family === 'ipv4' ? '0.0.0.0/0' : '::/0' })),
     },
   });
   writeJson(join(folder, 'kubelet.json'), {
     node: node.name,
-    ips: [node.ipv4, node.ipv6],
+    ips,
     dir: folder,
     kubeconfig: pki.kubeconfig(`node-${node.name}`),
     clientCA: pki.certificate('ca'),
     certFile: pki.certificate(`kubelet-${node.name}`),
     keyFile: pki.key(`kubelet-${node.name}`),
-    clusterDNS: [addresses.clusterDns.ipv4],
+    clusterDNS: [addresses.clusterDns[first]],
     clusterDomain,
     resolvConf: join(folder, 'resolv.conf'),
     cniBin: '/usr/lib/cni',
@@ -69,7 +72,7 @@ export function startNode(
   instance: Instance,
   node: LabNode,
   programs: Programs,
-  pki: PkiFiles,
+  { pki, families }: { readonly pki: PkiFiles; readonly families: readonly Family[] },
 ): Record<string, ProcessId> {
   const folder = nodeFolder(instance, node.name);
   const env = { [labMark]: instance.name, [nodeMark]: node.name };
@@ -80,7 +83,7 @@ export function startNode(
       `--kubeconfig=${pki.kubeconfig('kube-proxy')}`,
       `--hostname-override=${node.name}`,
       `--proxy-mode=${node.proxyMode}`,
-      `--cluster-cidr=${addresses.podNetwork.ipv4},${addresses.podNetwork.ipv6}`,
+      `--cluster-cidr=${families.map((family) => addresses.podNetwork[family]).join(',')}`,
       // Settings of the whole machine that a namespace cannot and should not change.
       '--conntrack-max-per-core=0',
       '--conntrack-tcp-timeout-established=0',

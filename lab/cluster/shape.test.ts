@@ -16,6 +16,13 @@ test('the default shape has two gateways before two workers, numbered alike in b
   );
 });
 
+test('a lab of one family says so, and its status too', () => {
+  const both = { gateways: 1, workers: 0, proxyModeByNode: new Map() };
+  assert.deepEqual(shapeOf(both).families, ['ipv4', 'ipv6']);
+  const shape = shapeOf({ ...both, families: ['ipv6'] });
+  assert.deepEqual([shape.families, statusOf(shape).families], [['ipv6'], ['ipv6']]);
+});
+
 test('the largest lab shares no address with the EIPs, and no two nodes share one', () => {
   const { nodes } = shapeOf({ gateways: 8, workers: mostNodes - 8, proxyModeByNode: new Map() });
   const { ipv4, ipv6 } = freeEips();

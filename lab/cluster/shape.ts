@@ -11,6 +11,10 @@ import { z } from 'zod';
 export const proxyModes = ['nftables', 'iptables'] as const;
 export type ProxyMode = (typeof proxyModes)[number];
 
+/** Address families. A lab has both, or one only: then nodes, pods and Services have no address of the other. */
+export const families = ['ipv4', 'ipv6'] as const;
+export type Family = (typeof families)[number];
+
 const dual = z.object({ ipv4: z.string(), ipv6: z.string() });
 const nodeSchema = z.object({
   name: z.string(),
@@ -20,10 +24,15 @@ const nodeSchema = z.object({
   isGateway: z.boolean(),
   proxyMode: z.enum(proxyModes),
 });
-export const shapeSchema = z.object({ nodes: z.array(nodeSchema) });
+export const shapeSchema = z.object({
+  families: z.array(z.enum(families)).min(1),
+  nodes: z.array(nodeSchema),
+});
 
 export type LabNode = Readonly<z.infer<typeof nodeSchema>>;
 export interface LabShape {
+  /** Which of the addresses below exist. */
+  readonly families: readonly Family[];
   readonly nodes: readonly LabNode[];
 }
 
@@ -31,6 +40,8 @@ export interface LabShape {
 export interface ShapeRequest {
   readonly gateways: number;
   readonly workers: number;
+  /** Both when absent. */
+  readonly families?: readonly Family[];
   /** Node name -> mode, where it is not nftables. */
   readonly proxyModeByNode: ReadonlyMap<string, ProxyMode>;
 }
@@ -48,11 +59,25 @@ export const addresses = {
   outside: { ipv4: '198.51.100.10', ipv6: '2001:db8:51::10' },
   /** The same servers at another address, for policies that are about one destination only. */
   elsewhere: { ipv4: '203.0.113.10', ipv6: '2001:db8:113::10' },
-  kubernetesService: { ipv4: '10.96.0.1' },
+  /** And more of them, for tests that choose destinations by chance. */
+  anywhere: [
+    { ipv4: '198.51.100.11', ipv6: '2001:db8:51::11' },
+    { ipv4: '198.51.100.77', ipv6: '2001:db8:51::77' },
+    { ipv4: '203.0.113.11', ipv6: '2001:db8:113::11' },
+    { ipv4: '192.0.2.10', ipv6: '2001:db8:2::10' },
+  ],
+  kubernetesService: { ipv4: '10.96.0.1', ipv6: 'fd96::1' },
   clusterDns: { ipv4: '10.96.0.10', ipv6: 'fd96::a' },
 } as const;
 
-export const ports = { http: 8080, tcp: 9000, udp: 9001, apiServer: 6443 } as const;
+/** Every address of the outside servers. */
+export const outsideAddresses = [addresses.outside, addresses.elsewhere, ...addresses.anywhere];
+
+/** An address as it stands in a URL. */
+export const urlHost = (address: string): string => (address.includes(':') ? `[${address}]` : address);
+
+/** Ports of the outside servers, and of the API server. */
+export const ports = { http: 8080, tcp: 9000, udp: 9001, web: 80, tls: 443, database: 5432, apiServer: 6443 } as const;
 export const clusterDomain = 'cluster.local';
 /** Every name under this domain resolves to the outside server. */
 export const outsideDomain = 'outside.test';
@@ -77,7 +102,7 @@ export function shapeOf(request: ShapeRequest): LabShape {
       proxyMode: request.proxyModeByNode.get(name) ?? 'nftables',
     };
   });
-  return { nodes };
+  return { families: [...(request.families ?? families)], nodes };
 }
 
 /** Free addresses of the node network that may be used as EIPs. */

@@ -67,7 +67,16 @@ function askUdp({ host, port, limitMs, bytes = 1 }: Question): Promise<Answer> {
   });
 }
 
-/** Asks all the time until it is stopped: with a new connection each time, or with one that is kept. */
+/** How a stream asks. */
+export interface StreamOptions {
+  readonly everyMs: number;
+  /** True: connections are kept open; false: each question has a new one. */
+  readonly isKept: boolean;
+  /** How many kept connections ask at the same time; one when absent. */
+  readonly connections?: number;
+}
+
+/** Asks all the time until it is stopped: with a new connection each time, or with some that are kept. */
 export class Stream {
   readonly #question: Question;
   readonly #isKept: boolean;
@@ -77,12 +86,13 @@ export class Stream {
   readonly #firstAskedAtMs: Record<string, number> = {};
   #asked = 0;
   #opened = 0;
-  #kept: Socket | undefined;
+  readonly #kept: (Socket | undefined)[];
 
-  constructor(question: Question, options: { readonly everyMs: number; readonly isKept: boolean }) {
+  constructor(question: Question, { everyMs, isKept, connections = 1 }: StreamOptions) {
     this.#question = question;
-    this.#isKept = options.isKept;
-    this.#timer = setInterval(() => this.#tick(), options.everyMs);
+    this.#isKept = isKept;
+    this.#kept = Array.from({ length: connections }, () => undefined);
+    this.#timer = setInterval(() => this.#tick(), everyMs);
   }
 
   tally(): Tally {
@@ -91,19 +101,19 @@ export class Stream {
       answers: this.#answers,
       firstAskedAtMs: this.#firstAskedAtMs,
       failures: this.#failures,
-      reopened: Math.max(0, this.#opened - 1),
+      reopened: Math.max(0, this.#opened - this.#kept.length),
     };
   }
 
   stop(): Tally {
     clearInterval(this.#timer);
-    this.#kept?.destroy();
+    for (const socket of this.#kept) socket?.destroy();
     return this.tally();
   }
 
   #tick(): void {
-    this.#asked += 1;
     if (!this.#isKept) {
+      this.#asked += 1;
       const askedAtMs = Date.now();
       ask(this.#question).then((answer) => {
         this.#count(answer);
@@ -114,11 +124,20 @@ export class Stream {
       });
       return;
     }
-    this.#kept ??= this.#open();
-    this.#kept.write('x');
+    for (let index = 0; index < this.#kept.length; index += 1) {
+      this.#asked += 1;
+      this.#keep(index).write('x');
+    }
   }
 
-  #open(): Socket {
+  /** The connection with this number, opened if it is not open. */
+  #keep(index: number): Socket {
+    const kept = this.#kept[index] ?? this.#open(index);
+    this.#kept[index] = kept;
+    return kept;
+  }
+
+  #open(index: number): Socket {
     this.#opened += 1;
     const { host, port } = this.#question;
     const socket = createConnection({ host, port });
@@ -132,7 +151,7 @@ export class Stream {
     });
     socket.on('error', (error) => this.#count({ failure: codeOf(error) }));
     socket.on('close', () => {
-      if (this.#kept === socket) this.#kept = undefined;
+      if (this.#kept[index] === socket) this.#kept[index] = undefined;
     });
     return socket;
   }

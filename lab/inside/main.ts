@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage } from 'node:http';
-import { ask, type Question, Stream, type Tally } from './client.ts';
+import { ask, type Question, Stream, type StreamOptions, type Tally } from './client.ts';
 
 /** The client as a program in a pod: `main.ts PORT`. See pod-client.ts for what it understands. */
 const streams = new Map<string, Stream>();
@@ -16,10 +16,10 @@ async function handle(request: IncomingMessage): Promise<unknown> {
   const id = path.split('/')[2] ?? '';
   // A pod may be asked as well: it tells who it was.
   if (path === '/who') return { address: (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '') };
-  if (path === '/ask') return ask((await bodyOf(request)) as Question);
+  if (path === '/ask') return Promise.all(((await bodyOf(request)) as Question[]).map(ask));
   if (request.method === 'POST') {
-    const { question, everyMs, isKept } = (await bodyOf(request)) as StreamRequest;
-    streams.set(id, new Stream(question, { everyMs, isKept }));
+    const { question, ...options } = (await bodyOf(request)) as StreamRequest;
+    streams.set(id, new Stream(question, options));
     return {};
   }
   const stream = streams.get(id);
@@ -29,10 +29,8 @@ async function handle(request: IncomingMessage): Promise<unknown> {
   return stream.stop() satisfies Tally;
 }
 
-interface StreamRequest {
+interface StreamRequest extends StreamOptions {
   readonly question: Question;
-  readonly everyMs: number;
-  readonly isKept: boolean;
 }
 
 /** What a test of this repository sent: pod-client.ts has the types. */

@@ -1,7 +1,8 @@
 import { join } from 'node:path';
+import { urlHost } from '../cluster/shape.ts';
 import { until } from '../host/wait.ts';
 import type { Lab } from '../lab.ts';
-import type { Answer, Question, Tally } from './client.ts';
+import type { Answer, Question, StreamOptions, Tally } from './client.ts';
 
 /** Where the client takes orders, and answers `/who` with the address of whoever asks. */
 export const controlPort = 8070;
@@ -41,6 +42,7 @@ export interface RunningStream {
 /** A client in a pod, as a test speaks to it. */
 export class PodClient {
   readonly pod: ClientPod;
+  /** Empty where the lab has no such family; the same for IPv6. */
   readonly ipv4: string;
   readonly ipv6: string;
   readonly #lab: Lab;
@@ -55,8 +57,14 @@ export class PodClient {
 
   /** Asks once over a new connection. */
   async ask(question: Question): Promise<Answer> {
+    const [answer = { failure: 'no answer' }] = await this.askAll([question]);
+    return answer;
+  }
+
+  /** Asks all of them at the same time, each over a new connection; the answers are in the order of the questions. */
+  async askAll(questions: readonly Question[]): Promise<Answer[]> {
     // client.ts wrote it.
-    return (await this.#call('POST', 'ask', question)) as Answer;
+    return (await this.#call('POST', 'ask', questions)) as Answer[];
   }
 
   /** The address that the outside sees; a failure as its text in brackets, so that either can be compared. */
@@ -66,7 +74,7 @@ export class PodClient {
   }
 
   /** Asks every few milliseconds until stopped. */
-  async stream(question: Question, options: { readonly everyMs: number; readonly isKept: boolean }) {
+  async stream(question: Question, options: StreamOptions) {
     this.#streams += 1;
     const path = `streams/${this.#streams}`;
     await this.#call('POST', path, { question, ...options });
@@ -75,7 +83,7 @@ export class PodClient {
   }
 
   async #call(method: string, path: string, body?: object): Promise<unknown> {
-    const url = `http://${this.ipv4}:${controlPort}/${path}`;
+    const url = `http://${urlHost(this.ipv4 || this.ipv6)}:${controlPort}/${path}`;
     const data = body === undefined ? [] : ['--data-binary', JSON.stringify(body)];
     const argv = ['curl', '-sS', '--fail-with-body', '--max-time', '30', '-X', method, ...data, url];
     return JSON.parse(await this.#lab.exec(this.pod.node, argv));
@@ -93,10 +101,11 @@ async function startedClient(lab: Lab, pod: ClientPod): Promise<PodClient> {
   const ips = await until(wait, async () => {
     const path = 'jsonpath={.status.podIPs[*].ip}';
     const text = await lab.kubectl(['-n', pod.namespace, 'get', 'pod', pod.name, '-o', path]);
-    const [ipv4, ipv6] = text.split(' ');
-    if (!ipv4 || !ipv6) return undefined;
-    await lab.exec(pod.node, ['curl', '-sSf', '--max-time', '2', `http://${ipv4}:${controlPort}/who`]);
-    return { ipv4, ipv6 };
+    const ips = text.split(' ').filter((ip) => ip !== '');
+    const [first] = ips;
+    if (first === undefined || ips.length < lab.status.families.length) return undefined;
+    await lab.exec(pod.node, ['curl', '-sSf', '--max-time', '2', `http://${urlHost(first)}:${controlPort}/who`]);
+    return { ipv4: ips.find((ip) => !ip.includes(':')) ?? '', ipv6: ips.find((ip) => ip.includes(':')) ?? '' };
   });
   return new PodClient(lab, pod, ips);
 }

@@ -1,4 +1,4 @@
-import { addresses, type LabNode, type LabShape } from '../cluster/shape.ts';
+import { addresses, type Family, type LabNode, type LabShape, outsideAddresses } from '../cluster/shape.ts';
 import { must } from '../host/command.ts';
 import type { Instance } from '../host/instance.ts';
 import { addNamespace, namespaceName, removeNamespace } from './namespaces.ts';
@@ -9,6 +9,7 @@ import { addNamespace, namespaceName, removeNamespace } from './namespaces.ts';
  */
 const fabric = 'fabric';
 const prefixLength = { ipv4: 24, ipv6: 64 } as const;
+const nodad = { ipv4: '', ipv6: ' nodad' } as const;
 
 /** A member of the fabric with its addresses in the node network. */
 export interface Member {
@@ -32,7 +33,7 @@ export async function addFabric(instance: Instance): Promise<void> {
 }
 
 /** Makes the namespace of a member and ties it to the bridge. */
-export async function addMember(instance: Instance, member: Member): Promise<void> {
+export async function addMember(instance: Instance, member: Member, families: readonly Family[]): Promise<void> {
   await addNamespace(instance, member.name);
   await sysctl(instance, member.name, {
     // Addresses are ours by construction: no waiting for duplicate address detection.
@@ -47,15 +48,14 @@ export async function addMember(instance: Instance, member: Member): Promise<voi
   ]);
   await ipBatch(instance, member.name, [
     'link set eth0 up',
-    `address add ${member.ipv4}/${prefixLength.ipv4} dev eth0`,
-    `address add ${member.ipv6}/${prefixLength.ipv6} dev eth0 nodad`,
+    ...families.map((family) => `address add ${member[family]}/${prefixLength[family]} dev eth0${nodad[family]}`),
   ]);
 }
 
 /** The world outside: its own addresses behind the router. It has no route to pods, as a data centre has none. */
-export async function addOutside(instance: Instance): Promise<void> {
-  await addMember(instance, outside);
-  const commands = [addresses.outside, addresses.elsewhere].flatMap(({ ipv4, ipv6 }) => [
+export async function addOutside(instance: Instance, families: readonly Family[]): Promise<void> {
+  await addMember(instance, outside, families);
+  const commands = outsideAddresses.flatMap(({ ipv4, ipv6 }) => [
     `address add ${ipv4}/32 dev lo`,
     `address add ${ipv6}/128 dev lo nodad`,
   ]);
@@ -66,11 +66,9 @@ export async function addOutside(instance: Instance): Promise<void> {
 export async function addRoutes(instance: Instance, member: Member, shape: LabShape): Promise<void> {
   const others = shape.nodes.filter((node) => node.name !== member.name);
   await ipBatch(instance, member.name, [
-    `route add default via ${addresses.router.ipv4}`,
-    `route add default via ${addresses.router.ipv6}`,
-    ...others.flatMap((node) => [
-      `route add ${node.podCidr.ipv4} via ${node.ipv4}`,
-      `route add ${node.podCidr.ipv6} via ${node.ipv6}`,
+    ...shape.families.flatMap((family) => [
+      `route add default via ${addresses.router[family]}`,
+      ...others.map((node) => `route add ${node.podCidr[family]} via ${node[family]}`),
     ]),
   ]);
 }

@@ -1,8 +1,11 @@
+import { ports } from '../cluster/shape.ts';
 import { resetCounts } from './counts.ts';
 import { serve } from './server.ts';
+import { createOutsideTls } from './tls.ts';
+import { serveWeb } from './web.ts';
 
-const [http, tcp, udp] = process.argv.slice(2).map(Number);
-if (http === undefined || tcp === undefined || udp === undefined)
-  throw new Error('usage: main.ts HTTP TCP UDP (ports)');
+const [authorityFile] = process.argv.slice(2);
+if (authorityFile === undefined) throw new Error('usage: main.ts FILE (for the certificate of the authority)');
 await resetCounts();
-serve({ http, tcp, udp });
+serve(ports);
+serveWeb(ports, await createOutsideTls(authorityFile));

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { createServer as createTcpServer } from 'node:net';
-import { addresses } from '../cluster/shape.ts';
+import { createServer as createTcpServer, type Socket } from 'node:net';
+import { outsideAddresses } from '../cluster/shape.ts';
 import { readCounts, resetCounts } from './counts.ts';
 
 /**
@@ -23,21 +23,19 @@ export function serve(ports: OutsidePorts): void {
   }).listen(ports.http, '::');
 
   createTcpServer((socket) => {
-    const line = `${clientText(socket.remoteAddress, socket.remotePort)}\n`;
+    const line = `${JSON.stringify(clientOf(socket))}\n`;
     // One answer per chunk: a test can hold a connection and see that it stays the same one.
     socket.on('data', () => socket.write(line));
     socket.on('error', () => socket.destroy());
   }).listen(ports.tcp, '::');
 
   // One socket per address: an answer must leave with the very address that was asked, or it does not pass a NAT.
-  for (const [type, address] of [
-    ['udp4', addresses.outside.ipv4],
-    ['udp6', addresses.outside.ipv6],
-    ['udp4', addresses.elsewhere.ipv4],
-    ['udp6', addresses.elsewhere.ipv6],
-  ] as const) {
-    const socket = createSocket({ type });
-    socket.on('message', (_message, from) => socket.send(clientText(from.address, from.port), from.port, from.address));
+  for (const address of outsideAddresses.flatMap(({ ipv4, ipv6 }) => [ipv4, ipv6])) {
+    const socket = createSocket({ type: address.includes(':') ? 'udp6' : 'udp4' });
+    socket.on('message', (_message, from) => {
+      const text = JSON.stringify({ address: from.address, port: from.port } satisfies Client);
+      socket.send(text, from.port, from.address);
+    });
     socket.bind(ports.udp, address);
   }
 }
@@ -49,10 +47,16 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   else if (path === '/reset' && request.method === 'POST') {
     await resetCounts();
     response.end('{}\n');
-  } else response.end(`${clientText(request.socket.remoteAddress, request.socket.remotePort)}\n`);
+  } else response.end(`${JSON.stringify(clientOf(request.socket))}\n`);
 }
 
-/** `{"address": "10.77.0.11", "port": 40000}`; an IPv4 client of a dual-stack socket is shown as IPv4. */
-function clientText(address: string | undefined, port: number | undefined): string {
-  return JSON.stringify({ address: (address ?? '').replace(/^::ffff:/, ''), port });
+/** Who a client is, as it is told: `{"address": "10.77.0.11", "port": 40000}`. */
+export interface Client {
+  readonly address: string;
+  readonly port: number | undefined;
+}
+
+/** The client of a socket; an IPv4 client of a dual-stack socket is shown as IPv4. */
+export function clientOf({ remoteAddress = '', remotePort }: Socket): Client {
+  return { address: remoteAddress.replace(/^::ffff:/, ''), port: remotePort };
 }

@@ -1,3 +1,4 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { must, run } from '../host/command.ts';
 import { BadInput } from '../host/failure.ts';
 import type { Progress } from '../host/progress.ts';
@@ -11,7 +12,10 @@ const packages = {
   iproute2: 'namespaces, links, addresses and routes',
   'iputils-ping': 'tests ask whether a kernel still answers',
   iptables: 'kube-proxy in iptables mode',
+  'libnginx-mod-stream': 'forwards TCP in nginx, an engine of the egress proxy',
+  nginx: 'an engine of the egress proxy',
   nftables: 'kube-proxy in nftables mode and our own data plane',
+  'python3-pip': 'Envoy comes as a wheel of Python',
   'util-linux': 'nsenter and unshare',
 } as const;
 
@@ -30,8 +34,22 @@ export async function installPackages(progress: Progress, wanted = Object.keys(p
     await must('read the Debian package lists', ['apt-get', '-q', ...lock, 'update'], { env, timeoutMs: 600_000 });
     update('installing');
     const argv = ['apt-get', '-q', '-y', ...lock, 'install', '--no-install-recommends', ...missing];
-    await must('install Debian packages', argv, { env, timeoutMs: 900_000 });
+    await withoutServices(() => must('install Debian packages', argv, { env, timeoutMs: 900_000 }));
   });
+}
+
+const policyFile = '/usr/sbin/policy-rc.d';
+
+/** Keeps packages from starting their servers: the lab starts its own, in namespaces of its own. */
+async function withoutServices(install: () => Promise<unknown>): Promise<void> {
+  // Somebody else's policy is respected.
+  if (existsSync(policyFile)) return void (await install());
+  writeFileSync(policyFile, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  try {
+    await install();
+  } finally {
+    rmSync(policyFile, { force: true });
+  }
 }
 
 async function missingOf(names: readonly string[]): Promise<string[]> {

@@ -6,10 +6,13 @@ import { BadInput, LabFailure } from '../host/failure.ts';
 import { identify } from '../host/processes.ts';
 import type { Progress } from '../host/progress.ts';
 import { until } from '../host/wait.ts';
+import { envoyProgram } from './envoy.ts';
 import { builtFolder, cacheFolder, type kubePrograms, type Part, parts, sourceFolder } from './parts.ts';
 
 /** Fixed for all builds: any other flag or variable would mean a second full build of Kubernetes. */
 export const buildEnv = { CGO_ENABLED: '0', GOFLAGS: '-buildvcs=false', GOWORK: 'off' };
+/** Where Debian puts it. */
+const nginxProgram = '/usr/sbin/nginx';
 const minimumGo = [1, 24] as const;
 const buildLimitMs = 80 * 60_000;
 
@@ -143,16 +146,20 @@ export async function programs(): Promise<Programs> {
     helm: pathOf('helm', 'helm'),
     kubectl: pathOf('kube', 'kubectl'),
     loadgen: pathOf('loadgen', 'loadgen'),
+    envoy: envoyProgram(),
+    nginx: nginxProgram,
     kube: (program) => pathOf('kube', program),
   };
 }
 
-/** Paths of the programs that set-up has built. */
+/** Paths of the programs that set-up has built or fetched. */
 export interface Programs {
   readonly shim: string;
   readonly coredns: string;
   readonly helm: string;
   readonly kubectl: string;
   readonly loadgen: string;
+  readonly envoy: string;
+  readonly nginx: string;
   kube(program: (typeof kubePrograms)[number]): string;
 }

@@ -283,6 +283,16 @@ describe('an agent', () => {
     await eventually('nothing is wrong any more', () => status().report?.problems?.length === 0);
   });
 
+  it('blames nft, not the routes, when nft prints half a listing, and gets over it', async () => {
+    node.nft.failure = { code: 0, stdout: '{"nftables": [{"table": {"flags":', stderr: '' };
+    const agent = startAgent(server.access, node.kernel(), clock);
+    running.push(agent);
+    await eventually('it is reported', () => status().report?.problems?.[0]?.reason === 'NftRefused');
+    node.nft.failure = undefined;
+    await agent.ready();
+    await eventually('nothing is wrong any more', () => status().report?.problems?.length === 0);
+  });
+
   it('says why when the interface of the tunnel is gone, and goes on when it is back', async () => {
     await start();
     await eventually('the tunnel is reported', () => status().tunnel?.parent?.name === 'eth0');

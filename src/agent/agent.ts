@@ -11,6 +11,7 @@ import type { Ip } from '../core/ip/index.ts';
 import type { PolicyKey } from '../core/view.ts';
 import type { Owner } from '../dataplane/announce/announcer.ts';
 import type { ConfigSource } from '../runtime/config/source.ts';
+import { Loop } from '../runtime/control/loop.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import { problemLog } from '../runtime/kube/problem-log.ts';
@@ -30,7 +31,6 @@ import { Isolation } from './isolate.ts';
 import { Keeper, type Outcome } from './keeper.ts';
 import type { Kernel, KernelPart } from './kernel.ts';
 import { kernelPage } from './kernel-page.ts';
-import { Loop } from './loop.ts';
 import { type AgentMetrics, createAgentMetrics } from './metrics.ts';
 import { Reporter, reportOf } from './report.ts';
 

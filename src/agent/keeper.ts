@@ -13,12 +13,12 @@ import type { HostView, NodeInput, NodeSettings } from '../core/node/input.ts';
 import type { PolicyView } from '../core/view.ts';
 import type { ParentChoice } from '../dataplane/ip/host.ts';
 import type { Network } from '../dataplane/ip/network.ts';
+import type { PassResult } from '../runtime/control/loop.ts';
 import type { Applier } from './applier.ts';
 import type { Claims } from './claims.ts';
 import type { Gathered, Gathering, Revisions } from './gather.ts';
 import type { Isolation } from './isolate.ts';
 import type { KernelPart } from './kernel.ts';
-import type { PassResult } from './loop.ts';
 import { nodeSettingsOf, parentChoiceOf } from './settings.ts';
 
 /** What a pass came to. */
@@ -77,7 +77,11 @@ export class Keeper {
       return await this.#passOn(host);
     } catch (error) {
       if (!(error instanceof EgressError)) throw error;
-      this.#tell(this.#host?.view, [problemOf(error, 'RouteRefused')], false);
+      this.#tell(
+        this.#host?.view,
+        [problemOf(error, error.code.startsWith('NFT_') ? 'NftRefused' : 'RouteRefused')],
+        false,
+      );
       return 'again';
     }
   }

@@ -5,6 +5,7 @@
 import type { Ip } from '../core/ip/index.ts';
 import type { PolicyKey } from '../core/view.ts';
 import type { Count, TableCounters } from '../dataplane/nft/counters.ts';
+import type { LoopHooks } from '../runtime/control/loop.ts';
 import { messageOf } from '../runtime/process/bug.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
@@ -13,7 +14,6 @@ import type { Collect, Instruments } from '../runtime/process/metrics.ts';
 import type { ApplierHooks } from './applier.ts';
 import type { Outcome } from './keeper.ts';
 import type { Kernel } from './kernel.ts';
-import type { LoopHooks } from './loop.ts';
 
 const define = {
   passSeconds: {

@@ -1,7 +1,12 @@
 /** BCSEgressController: how the proxy that serves BCSEgress objects is run. */
 import { z } from 'zod';
+import { readAddress } from './address.ts';
+import { addressEntry, maxAddressLength } from './address-entry.ts';
+import { isAddress } from './cel.ts';
 import { conditions, observedGeneration } from './condition.ts';
+import { domainPattern } from './host-text.ts';
 import type { Immutable } from './immutable.ts';
+import { LabelSelector } from './label-selector.ts';
 import { objectOf, proxyGroup } from './object-meta.ts';
 import { withRules } from './rule.ts';
 
@@ -26,6 +31,52 @@ const Resource = z.object({
     'CPU of one replica: a whole number of thousandths of a core, or a quantity.',
   ),
   mem: amount('mem', 'MiB', '"4Gi"', 'Memory of one replica: a whole number of MiB, or a quantity.'),
+});
+
+const nameserver = withRules(z.string().min(1).max(maxAddressLength).describe('One address of a DNS server.'), {
+  rule: `${isAddress('self', 4)} || ${isAddress('self', 6)}`,
+  message: 'nameservers: each entry must be an address such as 10.6.1.53 or fd00::53',
+  holds: (text) => readAddress(text) !== undefined,
+});
+
+const suffix = withRules(
+  z.string().min(1).max(253).describe('A domain name; names that end with a dot and it are meant too.'),
+  {
+    rule: `self.matches('${domainPattern}')`,
+    message: 'domains: each entry must be a domain name such as example.com, without "*."',
+    holds: (text) => new RegExp(domainPattern).test(text),
+  },
+);
+
+const PortRange = withRules(
+  z.object({
+    first: z.int().min(1).max(65535).describe('The first port.'),
+    last: z.int().min(1).max(65535).describe('The last port. Absent: the same as `first`.').optional(),
+  }),
+  {
+    rule: '!has(self.last) || self.first <= self.last',
+    message: 'first must not be above last',
+    fieldPath: '.first',
+    holds: ({ first, last = first }) => first <= last,
+  },
+);
+
+const Tenant = z.object({
+  namespaces: z.array(z.string().min(1).max(63)).max(256).describe('Namespaces that are meant, by name.').optional(),
+  selector: LabelSelector.describe(
+    'Namespaces that are meant, by their labels; those in `namespaces` are meant too.',
+  ).optional(),
+  domains: z
+    .array(suffix)
+    .max(32)
+    .describe('Names that their rules may lead to, and publish: these, and all below them.')
+    .optional(),
+  ranges: z
+    .array(addressEntry('ranges'))
+    .max(16)
+    .describe('Addresses that their rules may name. Without `domains` and `ranges` rules may lead anywhere.')
+    .optional(),
+  ports: z.array(PortRange).max(32).describe('Source ports that their rules may take. Absent: any.').optional(),
 });
 
 const replicas = () => z.int().min(1).max(1000);
@@ -54,6 +105,27 @@ export const BCSEgressControllerSpec = withRules(
       .default(60)
       .describe('Memory use, in percent of `resource.mem`, above which replicas are added.'),
     resource: Resource.prefault({}).describe('What one replica needs.'),
+    engine: z
+      .enum(['envoy', 'nginx'])
+      .default('envoy')
+      .describe('The program that moves the bytes. nginx does not serve CONNECT.'),
+    nameservers: z
+      .array(nameserver)
+      .max(3)
+      .describe('DNS servers outside the cluster that resolve destinations. Absent: those of the operator.')
+      .optional(),
+    allowedRanges: z
+      .array(addressEntry('allowedRanges'))
+      .max(64)
+      .describe(
+        'Private ranges that names may resolve to. What is local, or belongs to the cluster, is refused all the same.',
+      )
+      .optional(),
+    tenants: z
+      .array(Tenant)
+      .max(32)
+      .describe('Which namespaces may use the proxy, and for what. Absent: every namespace, for everything.')
+      .optional(),
   }),
   {
     // The API server judges the default of spec, an empty object, before it fills in the defaults inside.

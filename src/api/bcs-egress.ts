@@ -52,6 +52,12 @@ const TcpRule = withRules(
       .enum(['roundrobin', 'least_conn', 'hash'])
       .default('roundrobin')
       .describe('How connections are spread: in turn, to the least busy, or by client address.'),
+    idleSeconds: z
+      .int()
+      .min(1)
+      .max(604_800)
+      .default(3600)
+      .describe('How long a connection may be silent before the proxy ends it.'),
   }),
   {
     rule: 'has(self.ips) != has(self.domain)',
@@ -60,24 +66,42 @@ const TcpRule = withRules(
   },
 );
 
-const HttpRule = z.object({
-  name: ruleName,
-  host: withRules(
-    z
-      .string()
-      .min(1)
-      .max(253)
-      .describe('Host that pods may reach: a domain name, `*.` and a domain name, or an address.'),
-    {
-      rule: `self.matches('${hostPattern}')`,
-      message:
-        'host must be a domain name (api.example.com), a wildcard (*.example.com) or an address, without scheme, port or path',
-      holds: (text) => new RegExp(hostPattern).test(text),
-    },
-  ),
-  tls: z.boolean().default(false).describe('Whether the host is reached by HTTPS (CONNECT) instead of plain HTTP.'),
-  destport: port('Port of the host. Absent: 443 with `tls`, else 80.').optional(),
-});
+const HttpRule = withRules(
+  z.object({
+    name: ruleName,
+    host: withRules(
+      z
+        .string()
+        .min(1)
+        .max(253)
+        .describe('Host that pods may reach: a domain name, `*.` and a domain name, or an address.'),
+      {
+        rule: `self.matches('${hostPattern}')`,
+        message:
+          'host must be a domain name (api.example.com), a wildcard (*.example.com) or an address, without scheme, port or path',
+        holds: (text) => new RegExp(hostPattern).test(text),
+      },
+    ),
+    tls: z.boolean().default(false).describe('Whether the host is reached by HTTPS (CONNECT) instead of plain HTTP.'),
+    destport: port('Port of the host. Absent: 443 with `tls`, else 80.').optional(),
+    transparent: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether the DNS of the cluster leads the name to the proxy, so that pods need no proxy settings. Only for a domain name on the usual port.',
+      ),
+  }),
+  {
+    // The API server judges a rule before it fills in the defaults of what it is about.
+    rule: `!has(self.transparent) || !self.transparent || (self.host.matches('${domainPattern}') && (!has(self.destport) || self.destport == (has(self.tls) && self.tls ? 443 : 80)))`,
+    message:
+      'transparent must be false for a wildcard or an address, and for a port other than 443 with tls and 80 without',
+    fieldPath: '.transparent',
+    holds: ({ transparent, host, destport, tls }) =>
+      !transparent ||
+      (new RegExp(domainPattern).test(host) && (destport === undefined || destport === (tls ? 443 : 80))),
+  },
+);
 
 type Named = readonly { readonly name?: string | undefined }[];
 
@@ -138,7 +162,11 @@ export const BCSEgressStatus = z.object({
   reason: z.string().describe('Why the state is Unknown or Error, for people.').optional(),
   httpActives: z.int().min(0).describe('Open connections of all HTTP rules.').optional(),
   tcpActives: z.int().min(0).describe('Open connections of all TCP rules.').optional(),
-  syncedAt: z.string().describe('When the rules last changed on the proxy.').optional(),
+  syncedAt: z
+    .string()
+    .describe('When the rules last became live after a change of them, as `YYYY-MM-DD hh:mm:ss` in UTC.')
+    .optional(),
+  syncedRevision: z.string().describe('Hash of the rules that `syncedAt` is about.').optional(),
   rules: z.array(RuleStatus).describe('State of each rule.').optional(),
   observedGeneration,
   conditions,

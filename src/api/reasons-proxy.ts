@@ -1,5 +1,5 @@
 /** Reasons of the egress proxy: BCSEgress and BCSEgressController. */
-import { failing, good, type ReasonDescription, refused, unknown } from './reason.ts';
+import { failing, good, happened, type ReasonDescription, refused, unknown } from './reason.ts';
 
 /** Reasons by name; use them through reasons.ts. */
 export const proxyReasons = {
@@ -12,6 +12,21 @@ export const proxyReasons = {
     ['Accepted', 'Admission'],
     'An older BCSEgress has the domain name; a name can be published once per cluster.',
     'Use the rule of the other object, or leave the name out.',
+  ),
+  ClaimNotAllowed: refused(
+    ['Accepted', 'Admission'],
+    'The proxy does not let this namespace have the port, name or address.',
+    'Ask the administrator of the proxy for an entry in spec.tenants.',
+  ),
+  ProxyNotFound: failing(
+    ['Accepted'],
+    'The BCSEgressController does not exist, and none is made by itself in its namespace.',
+    'Correct spec.controller, or make the BCSEgressController.',
+  ),
+  ServiceNameTaken: failing(
+    ['Published'],
+    'The namespace has a Service of the name that the rule needs, which is not of the operator.',
+    'Give the rule another name, or remove the Service.',
   ),
   PortReserved: refused(
     ['Accepted', 'Admission'],
@@ -46,12 +61,12 @@ export const proxyReasons = {
     'Correct the name, or the resolvers of the proxy.',
   ),
   AddressForbidden: failing(
-    ['Programmed'],
-    'The destination resolves to an address that no rule names and that is private, local or inside the cluster.',
-    'Name the address in ips if it is meant.',
+    ['Accepted', 'Admission', 'Programmed'],
+    'The destination is local to the proxy, or its name resolves to an address that is private or inside the cluster.',
+    'Name the address in ips if it is meant; an address of the proxy itself cannot be reached.',
   ),
   ProxyLoop: failing(
-    ['Programmed'],
+    ['Accepted', 'Admission', 'Programmed'],
     'The destination leads back to the proxy itself.',
     'Use a name or address outside the cluster.',
   ),
@@ -73,9 +88,10 @@ export const proxyReasons = {
     'Kubernetes refused an object that the proxy needs.',
     'Read the message; a quota or policy of the namespace is the usual cause.',
   ),
-  ScalingUnavailable: failing(
+  ProxyNamespaceNotAllowed: refused(
     ['Ready'],
-    'The autoscaler has no figures, so the number of replicas does not change.',
-    'Install the metrics server.',
+    'The operator may not run proxies in this namespace.',
+    'Add the namespace to operator.proxyNamespaces of the chart, or use another namespace.',
   ),
+  RulesServed: happened('Every ready replica of the proxy serves the rules now.'),
 } as const satisfies Record<string, ReasonDescription>;

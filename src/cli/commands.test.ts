@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { resourceOf } from '../api/kinds.ts';
 import { startTestApiServer, type TestApiServer } from '../runtime/testing/api-server.ts';
+import { eventually } from '../runtime/testing/eventually.ts';
 import { main } from './commands.ts';
 import { partOfSallyport, resources } from './read.ts';
-import { objects, pod, programs, surroundings } from './testing/shop.ts';
+import { objects, orders, pod, programs, surroundings, withStatus } from './testing/shop.ts';
 
 const ours = {
   gateways: resourceOf('EgressGateway'),
@@ -120,6 +121,55 @@ describe('egctl', () => {
     });
   });
 
+  const moving = (node: string, vip = '10.77.0.100', gateway = 'office') => [
+    ...['vip', 'move', '--egressGatewayName', gateway, '--vip', vip, '--targetNode', node],
+  ];
+  const holding = (node: string) => {
+    const tunnel = objects.tunnels.find(({ metadata }) => metadata.name === node);
+    assert.ok(tunnel);
+    return withStatus(tunnel, { report: { eips: [{ ip: '10.77.0.100', epoch: 1 }], problems: [] } });
+  };
+
+  it('vip move says on the gateway where the EIP is wanted, until the node holds it', async () => {
+    const wishes: unknown[] = [];
+    const moved = async () => {
+      const text = () => {
+        const { annotations } = server.read(ours.gateways, 'office')?.metadata ?? {};
+        return annotations?.['egressgateway.spidernet.io/move-eips'];
+      };
+      await eventually('a wish', () => text() !== undefined);
+      wishes.push(text());
+      // What the controller and the agent of the node do about it.
+      server.put(ours.policies, withStatus(orders, { node: 'gateway-2' }));
+      server.put(ours.tunnels, holding('gateway-2'));
+    };
+    const [{ code, out, error }] = await Promise.all([run(...moving('gateway-2'), ...cluster), moved()]);
+    assert.deepEqual(wishes, ['10.77.0.100=gateway-2']);
+    assert.deepEqual(
+      { code, out, error },
+      { code: 0, out: '10.77.0.100, with 1 policy, is now on gateway-2.\n', error: '' },
+    );
+    assert.deepEqual(server.read(ours.gateways, 'office')?.metadata.annotations ?? {}, {});
+    const again = await run(...moving('gateway-2'), ...cluster);
+    assert.equal(again.out, '10.77.0.100, with 1 policy, was on gateway-2 already.\n');
+    server.put(ours.policies, orders);
+  });
+
+  it('drain says on the node that it is to be empty, and waits until it is', async () => {
+    const annotation = () =>
+      server.read(resources.nodes, 'gateway-1')?.metadata.annotations?.['egressgateway.spidernet.io/drain'];
+    const emptied = async () => {
+      await eventually('a node that is to be empty', () => annotation() === 'true');
+      server.put(ours.policies, withStatus(orders, { node: 'gateway-2' }));
+    };
+    const [{ code, out }] = await Promise.all([run('drain', 'gateway-1', ...cluster), emptied()]);
+    assert.deepEqual([code, out], [0, 'Node gateway-1 carries no EIPs, and gets none.\n']);
+    const undone = await run('undrain', 'gateway-1', ...cluster);
+    assert.deepEqual([undone.code, undone.out], [0, 'Node gateway-1 may carry EIPs again.\n']);
+    assert.equal(annotation(), undefined);
+    server.put(ours.policies, orders);
+  });
+
   const refusals: readonly [string, readonly string[], RegExp][] = [
     ['an unknown pod', ['why', 'shop/web'], /^egctl: There is no pod web in namespace shop; choose another/],
     ['a name that is none', ['why', 'We b'], /^egctl: "We b" names no pod: write POD, NAMESPACE\/POD/],
@@ -128,6 +178,20 @@ describe('egctl', () => {
       ['why', 'orders', '--to', 'example.com'],
       /^egctl: --to is "example\.com": allowed is an IPv4 or IPv6/,
     ],
+    ['an EIP that is none', moving('gateway-2', 'office'), /^egctl: --vip is "office": allowed is an EIP/],
+    ['an EIP of nobody', moving('gateway-2', '10.77.0.109'), /^egctl: No policy leaves with 10\.77\.0\.109, so/],
+    [
+      'an EIP of another gateway',
+      moving('gateway-2', '10.78.0.1'),
+      /^egctl: 10\.78\.0\.1 is in no pool of gateway office/,
+    ],
+    [
+      'an unknown gateway',
+      moving('gateway-2', '10.77.0.100', 'home'),
+      /There is no EgressGateway home; choose one of: office/,
+    ],
+    ['a node of no gateway', moving('worker-1'), /does not select node worker-1; it selects: gateway-1, gateway-2\./],
+    ['to drain an unknown node', ['drain', 'nowhere'], /^egctl: There is no node nowhere\./],
     ['another format', ['status', '-o', 'xml'], /^egctl: .*Allowed choices are text, json\.\n$/],
     ['another context', ['status', '--context', 'other'], /there is no context "other"; choose one of: test\.\n$/],
   ];

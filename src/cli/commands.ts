@@ -1,11 +1,13 @@
-/** egctl: reads its command line, asks the cluster, prints the answer. Nothing is changed in the cluster. */
+/** egctl: reads its command line, asks the cluster, prints the answer. Only `vip move` and `drain` change something. */
 import { Command, CommanderError, Option } from 'commander';
 import { EgressError } from '../api/error.ts';
 import { ApiError } from '../runtime/kube/api-error.ts';
 import { createKubeClient } from '../runtime/kube/http-client.ts';
 import { loadAccess } from '../runtime/kube/load-access.ts';
 import { systemClock, withLimit } from '../runtime/process/clock.ts';
-import { askStatus, askWhy, type Cluster, Unanswered } from './answers.ts';
+import { askStatus, askWhy, type Cluster, drainNode, type MoveReport, moveVip, Unanswered } from './answers.ts';
+import type { DrainReport } from './drain.ts';
+import type { MoveQuestion } from './move.ts';
 import { statusText } from './status-text.ts';
 import { coloured, type Paint, plain, printable } from './text.ts';
 import { whyText } from './why-text.ts';
@@ -78,7 +80,7 @@ function commandLine(
   answer: <T extends Report>(flags: Flags, ask: Ask<T>, text: Text<T>) => Promise<void>,
 ): Command {
   const program = new Command(name)
-    .description('Looks at Sallyport, the way out of a Kubernetes cluster. It changes nothing.')
+    .description('Looks at Sallyport, the way out of a Kubernetes cluster, and moves its EIPs.')
     .version(version, '--version', 'print the version')
     .exitOverride()
     .configureOutput({
@@ -88,8 +90,8 @@ function commandLine(
     })
     .helpCommand(false)
     .addHelpText('after', '\nExit codes: 0 everything is fine, 1 something is not, 2 it cannot be answered.');
-  const command = (usage: string, description: string): Command =>
-    program
+  const command = (usage: string, description: string, parent = program): Command =>
+    parent
       .command(usage)
       .description(description)
       .option('--kubeconfig <file>', 'how to reach the cluster; else KUBECONFIG, else the file in the home folder')
@@ -105,8 +107,32 @@ function commandLine(
     .action((pod: string, flags: WhyFlags) =>
       answer(flags, (cluster) => askWhy(cluster, { pod, namespace: flags.namespace, to: flags.to }), whyText),
     );
+  const vip = program.command('vip').description('what concerns one EIP').helpCommand(false);
+  command('move', 'let another node of its gateway carry an EIP, with all policies that leave with it', vip)
+    .requiredOption('--egressGatewayName <name>', 'the EgressGateway that the EIP belongs to')
+    .requiredOption('--vip <address>', 'the EIP; of a pair, either address')
+    .requiredOption('--targetNode <name>', 'a node that the gateway selects')
+    .action((flags: Flags & MoveQuestion) => answer(flags, (cluster) => moveVip(cluster, flags), moveText));
+  const node = '<node>';
+  command('drain', 'let other nodes carry the EIPs of a node, and give it no new ones until undrain')
+    .argument(node, 'name of the Node')
+    .action((name: string, flags: Flags) => answer(flags, (cluster) => drainNode(cluster, name, true), drainText));
+  command('undrain', 'let a node carry EIPs again; none moves back by itself')
+    .argument(node, 'name of the Node')
+    .action((name: string, flags: Flags) => answer(flags, (cluster) => drainNode(cluster, name, false), drainText));
   return program;
 }
+
+const drainText = ({ node, isDraining, remaining }: DrainReport, paint: Paint): string[] => {
+  if (remaining !== undefined) return [paint(`Node ${node} is to be empty, but ${remaining}.`, 'bad')];
+  return [isDraining ? `Node ${node} carries no EIPs, and gets none.` : `Node ${node} may carry EIPs again.`];
+};
+
+const moveText = ({ vip, to, policies, wasThere, remaining }: MoveReport, paint: Paint): string[] => {
+  const what = `${vip}, with ${policies} ${policies === 1 ? 'policy' : 'policies'},`;
+  if (remaining !== undefined) return [paint(`${what} is to be on ${to}, but ${remaining}.`, 'bad')];
+  return [`${what} ${wasThere ? 'was on' : 'is now on'} ${to}${wasThere ? ' already' : ''}.`];
+};
 
 // Each call has a limit of its own; this one is for all of them together.
 const limitMs = 60_000;

@@ -36,6 +36,8 @@ export const assignDistinct = <T>(
     taken.add(recorded);
     given.set(name, recorded);
   }
+  // Mostly nobody needs a new one.
+  if (given.size === claims.length) return given;
   for (const value of reserved) taken.add(value);
   for (const { name, hash } of claims) {
     if (given.has(name)) continue;

@@ -60,7 +60,7 @@ export const planGateway = (parts: GatewayParts): GatewayPlan => {
     name: gateway.name,
     nodes: nodes.map(({ name }) => ({
       name,
-      phase: phases.get(name) ?? 'Pending',
+      phase: phaseOf(name, phases),
       eips: sortedByAddress(carried.get(name) ?? []),
     })),
     usage: usageOf(parts),
@@ -69,6 +69,12 @@ export const planGateway = (parts: GatewayParts): GatewayPlan => {
     problems,
   };
 };
+
+/** True when the plan shows its nodes in these phases. */
+export const showsPhases = ({ nodes }: GatewayPlan, phases: GatewayParts['phases']): boolean =>
+  nodes.every(({ name, phase }) => phase === phaseOf(name, phases));
+
+const phaseOf = (node: string, phases: GatewayParts['phases']): TunnelPhase => phases.get(node) ?? 'Pending';
 
 const problemsOf = ({ gateway, pools, clusterDefault }: GatewayParts): Finding[] => {
   const problems = [...gateway.problems, ...(pools?.problems ?? [])];

@@ -5,6 +5,7 @@
 import { type Finding, finding, listed } from './finding.ts';
 import { count, difference, emptySet, formatSet, type IntervalSet, intersection, setOfIps, union } from './ip/index.ts';
 import { compareGatewayAge } from './precedence.ts';
+import { isSameList } from './same-list.ts';
 import type { ClusterView, GatewaySpecView, GatewayView, Settings } from './view.ts';
 
 /** One set per family. */
@@ -21,6 +22,8 @@ export interface GatewayPools {
   readonly usable: Pools;
   /** Where new EIPs come from. */
   readonly offered: Pools;
+  /** True when no other gateway has any of these addresses: then what others give concerns it not, nor they it. */
+  readonly isAlone: boolean;
   readonly problems: readonly Finding[];
 }
 
@@ -30,13 +33,22 @@ export const poolsOf = (view: ClusterView): Map<string, GatewayPools> => {
   const nodeAddresses = setOfIps(view.nodes.flatMap(({ addresses }) => addresses));
   const ofCluster = [ranges.nodes, ranges.pods, ranges.services].reduce(union, nodeAddresses);
   const result = new Map<string, GatewayPools>();
-  const older = overlapsOf(view.gateways);
-  for (const gateway of view.gateways) {
-    if (gateway.spec === undefined) continue;
-    result.set(gateway.name, poolsOfGateway(gateway.name, gateway.spec, settings, ofCluster, older.get(gateway.name)));
+  const olderByName = overlapsOf(view.gateways);
+  const shared = new Set([...olderByName].flatMap(([name, older]) => [name, ...older.map((gateway) => gateway.name)]));
+  for (const { name, spec } of view.gateways) {
+    if (spec === undefined) continue;
+    const pools = poolsOfGateway(name, spec, settings, ofCluster, olderByName.get(name));
+    result.set(name, { ...pools, isAlone: !shared.has(name) });
   }
   return result;
 };
+
+/** True when poolsOf gives the same for both views. */
+export const havePoolsInCommon = (a: ClusterView, b: ClusterView): boolean =>
+  a.settings === b.settings &&
+  a.ranges === b.ranges &&
+  isSameList(a.nodes, b.nodes) &&
+  isSameList(a.gateways, b.gateways);
 
 const poolsOfGateway = (
   name: string,
@@ -44,7 +56,7 @@ const poolsOfGateway = (
   settings: Settings,
   ofCluster: IntervalSet,
   older: readonly GatewayView[] = [],
-): GatewayPools => {
+): Omit<GatewayPools, 'isAlone'> => {
   const problems: Finding[] = [];
   const enabled = (pool: IntervalSet, isEnabled: boolean, family: string): IntervalSet => {
     if (isEnabled || pool.intervals.length === 0) return pool;

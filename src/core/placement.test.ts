@@ -49,6 +49,47 @@ describe('average', () => {
     assert.deepEqual(after, { a: 12, b: 0, c: 12, d: 12 });
   });
 
+  it('moves an EIP where somebody wants it, and leaves it there when the wish is gone', () => {
+    const world = cluster(4);
+    const [, at] = bindingText(step(world), 'red/p0').split(' on ');
+    const [eip = ''] = bindingText(step(world), 'red/p0').split(' on ');
+    const to = at === 'a' ? 'b' : 'a';
+    const gateway = world.gateways.get('g');
+    assert.ok(gateway);
+    const wish = (text: string) => {
+      const annotations = { 'egressgateway.spidernet.io/move-eips': text };
+      world.gateways.set('g', { ...gateway, metadata: { ...gateway.metadata, annotations } });
+    };
+    wish(`nonsense, ${eip}=${to}`);
+    const others = (planned: Plan) => nodesByPolicy(planned).slice(1);
+    const before = others(step(cluster(4)));
+    assert.equal(bindingText(step(world), 'red/p0'), `${eip} on ${to}`);
+    assert.deepEqual(others(step(world)), before, 'and nothing else');
+    world.gateways.set('g', gateway);
+    assert.equal(bindingText(step(world), 'red/p0'), `${eip} on ${to}`);
+    wish(`${eip}=nowhere`);
+    assert.equal(bindingText(step(world), 'red/p0'), `${eip} on ${to}`, 'a node that is none of the gateway');
+  });
+
+  it('empties a node that is drained while others can carry, and gives it nothing new', () => {
+    const world = cluster(8);
+    step(world);
+    const drain = (...names: readonly string[]) => {
+      for (const name of NODES) {
+        const node = nodeObject(name);
+        const value = String(names.includes(name));
+        const annotations = { 'egressgateway.spidernet.io/drain': value };
+        world.nodes.set(name, { ...node, metadata: { ...node.metadata, annotations } });
+      }
+    };
+    drain('b');
+    assert.deepEqual(counts(step(world)), { a: 2, b: 0, c: 3, d: 3 });
+    drain(...NODES);
+    assert.deepEqual(counts(step(world)), { a: 2, b: 0, c: 3, d: 3 }, 'there is no better place');
+    drain();
+    assert.deepEqual(counts(step(world)), { a: 2, b: 0, c: 3, d: 3 }, 'nothing moves back by itself');
+  });
+
   it('moves nothing back when the node returns', () => {
     const world = cluster(8);
     step(world);

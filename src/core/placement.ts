@@ -1,6 +1,6 @@
 /**
  * On which node each EIP of a gateway is. An EIP stays where it is while that node is Ready; those of a lost node are
- * spread over all others by the mode of the gateway; nothing moves back by itself.
+ * spread over all others by the mode of the gateway; nothing moves back by itself. Only somebody's wish comes before that.
  *
  * If no node is Ready, everything stays where it was recorded: when all nodes look lost, it is likelier that whoever
  * looks is cut off, and a move could only make it worse. Kubernetes stops evicting pods for the same reason when all
@@ -29,6 +29,8 @@ export interface GatewayNode {
   /** hashText of the name. */
   readonly hash: number;
   readonly isReady: boolean;
+  /** True when its EIPs are to go elsewhere, if there is another node for them. */
+  readonly isDraining: boolean;
   readonly families: readonly IpFamily[];
   /** EIPs that its agent reports to hold, with their epochs. */
   readonly held: ReadonlyMap<Ip, number>;
@@ -47,16 +49,22 @@ interface Counted extends Carrier {
   readonly node: GatewayNode;
 }
 
-/** Places every load; `loads` are in the order in which new places are given, `nodes` are those of the gateway. */
+/**
+ * Places every load; `loads` are in the order in which new places are given, `nodes` are those of the gateway, `moves` say
+ * where somebody wants EIPs to be.
+ */
 export const placeAll = (
   loads: readonly Load[],
   nodes: readonly GatewayNode[],
   selection: Selection,
+  moves: ReadonlyMap<Ip, string> = new Map(),
 ): Map<Load, Place> => {
   const matching = new Set(nodes.map(({ name }) => name));
-  const carriers = nodes
-    .filter(({ isReady }) => isReady)
-    .map((node): Counted => ({ name: node.name, hash: node.hash, eips: 0, policies: 0, node }));
+  const ready = nodes.filter(({ isReady }) => isReady);
+  const staying = ready.filter(({ isDraining }) => !isDraining);
+  const carriers = (staying.length > 0 ? staying : ready).map(
+    (node): Counted => ({ name: node.name, hash: node.hash, eips: 0, policies: 0, node }),
+  );
   const carrierByName = new Map(carriers.map((carrier) => [carrier.name, carrier]));
   const ownerOf = new Map<Load, string>();
   const put = (load: Load, carrier: Counted): void => {
@@ -67,7 +75,8 @@ export const placeAll = (
 
   const homeless: Load[] = [];
   for (const load of loads) {
-    const kept = load.recordedNodes.find((name) => canCarry(carrierByName.get(name), load));
+    const wished = load.ips.map((ip) => moves.get(ip)).filter((name) => name !== undefined);
+    const kept = [...wished, ...load.recordedNodes].find((name) => canCarry(carrierByName.get(name), load));
     const carrier = kept === undefined ? takenOverBy(load, carriers) : carrierByName.get(kept);
     if (carrier === undefined) homeless.push(load);
     else put(load, carrier);

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { plan } from './plan.ts';
+import { createPlanner, plan } from './plan.ts';
 import { eventFrom, happen, NUMBERS_PER_EVENT } from './testing/events.ts';
-import { gatewayObject, nodeObject, policyObject, step, worldOf } from './testing/objects.ts';
-import { agentsReport, copyWorld, emptyWorld, record, viewOf, type World } from './testing/world.ts';
+import { gatewayObject, nodeObject, policyObject, putPolicy, step, worldOf } from './testing/objects.ts';
+import { agentsReport, copyWorld, createViewer, emptyWorld, record, viewOf, type World } from './testing/world.ts';
 import type { ClusterView } from './view.ts';
 
 const event = fc.array(fc.nat(), { minLength: NUMBERS_PER_EVENT, maxLength: NUMBERS_PER_EVENT }).map(eventFrom);
@@ -122,5 +122,36 @@ describe('plan', () => {
       [['red/p16383', 'SlotsExhausted']],
     );
     assert.match(without[0]?.allocated.sentence ?? '', /No slot is left for policy red\/p16383\. Join policies/);
+  });
+});
+
+describe('createPlanner', () => {
+  it('gives the same values for all that a new policy does not concern', () => {
+    const gateways = ['g', 'h'].map((name, index) =>
+      gatewayObject(name, { ipv4: [`10.6.${index}.1-10.6.${index}.9`] }),
+    );
+    const world = worldOf([nodeObject('a')], gateways, []);
+    for (const gateway of ['g', 'h']) putPolicy(world, policyObject(`red/${gateway}`, { gateway, allocator: 'rr' }));
+    step(world);
+    const [planner, viewer] = [createPlanner(), createViewer()];
+    const before = planner(viewer(world));
+    putPolicy(world, policyObject('red/new', { at: 1, gateway: 'h', allocator: 'rr' }));
+    const after = planner(viewer(world));
+    assert.equal(after.gateways[0], before.gateways[0]);
+    assert.notEqual(after.gateways[1], before.gateways[1]);
+    assert.deepEqual(
+      after.policies.map((policy) => before.policies.includes(policy)),
+      [true, true, false],
+    );
+  });
+
+  it('gives what plan() gives, whatever other cluster it has seen before', () => {
+    fc.assert(
+      fc.property(fc.array(lived, { minLength: 2, maxLength: 4 }), (worlds) => {
+        const [planner, viewer] = [createPlanner(), createViewer()];
+        for (const world of [...worlds, ...worlds]) assert.deepEqual(planner(viewer(world)), plan(viewOf(world)));
+      }),
+      { numRuns: 30 },
+    );
   });
 });

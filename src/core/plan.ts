@@ -8,18 +8,17 @@
 import type { Applicant } from './allocation.ts';
 import { type Finding, finding } from './finding.ts';
 import { chooseGateway, type GatewayLookup, lookupOf } from './gateway-choice.ts';
-import { type GatewayPlan, planGateway } from './gateway-plan.ts';
-import { poolsOf } from './gateway-pools.ts';
-import { type Demand, type Granted, type LabelledNode, type Served, serveAll } from './gateway-service.ts';
+import { type GatewayParts, type GatewayPlan, planGateway, showsPhases } from './gateway-plan.ts';
+import { type GatewayPools, havePoolsInCommon, poolsOf } from './gateway-pools.ts';
+import { type Demand, type LabelledNode, type Served, serveAll } from './gateway-service.ts';
 import { compareText, hashText } from './hash.ts';
 import { familiesOf, type Place } from './placement.ts';
-import { indexPolicies } from './policy-index.ts';
 import { acceptedPolicy, isStillServed, type PolicyPlan, refusedPolicy } from './policy-plan.ts';
 import { compareAge, compareGatewayAge } from './precedence.ts';
-import { type Shadow, shadowsOf } from './shadow.ts';
+import { createShadows, type Shadow, type Shadows } from './shadow.ts';
 import { assignSlots, type SlotClaim } from './slots.ts';
 import { planTunnels, type TunnelPlan, type TunnelsPlan } from './tunnels.ts';
-import type { ClusterView, GatewayView, PolicyKey, PolicyView } from './view.ts';
+import type { ClusterView, GatewayView, PolicyKey, PolicyView, TunnelView } from './view.ts';
 
 /** Everything that was decided; gateways and tunnels by name. */
 export interface Plan {
@@ -31,120 +30,158 @@ export interface Plan {
   readonly orphanTunnels: readonly string[];
 }
 
+/** Decides everything from the view. Pure: the same view, in any order of its lists, gives the same plan. */
+export const plan = (view: ClusterView): Plan => createPlanner()(view);
+
+/** What a planner remembers of its last plan. */
+interface Round {
+  /** Its policies are sorted by age. */
+  readonly view: ClusterView;
+  readonly pools: ReadonlyMap<string, GatewayPools>;
+  readonly nodes: readonly LabelledNode[];
+  readonly clusterDefault: string | undefined;
+  readonly servedByGateway: ReadonlyMap<string, Served>;
+  readonly planByGateway: ReadonlyMap<string, GatewayPlan>;
+  readonly planByPolicy: ReadonlyMap<PolicyKey, PolicyPlan>;
+}
+
 /**
- * Decides everything anew from the view. Pure: the same view, in any order of its lists, gives the same plan. `lastPlanOf`
- * gives the plan that a policy had last; where it would come out the same, that very value is in the new plan.
+ * Makes a function that plans. Its result depends on the view alone: what it remembers of the last plan only saves work,
+ * for the parts of the view that are the same values as last time. What comes out the same is the same value again,
+ * which makes it cheap to see what changed.
  */
-export const plan = (
-  unordered: ClusterView,
-  lastPlanOf: (key: PolicyKey) => PolicyPlan | undefined = () => undefined,
-): Plan => {
-  // Sorted once: the sorts further down find the order they want, which costs them one pass.
-  const view = { ...unordered, policies: unordered.policies.toSorted(compareAge) };
-  const tunnels = planTunnels(view);
-  const pools = poolsOf(view);
-  const lookup = lookupOf(view.gateways, view.namespaces);
-  const { demands, refusals } = bindPolicies(view, lookup);
-  const served = serveAll(demands, pools, nodesOf(view, tunnels), view.settings.seed);
-  const phases = new Map(tunnels.tunnels.map(({ node, phase }) => [node, phase]));
-  const gateways = served.map(({ gateway, nodes, granted, places }) =>
-    planGateway({
-      gateway,
-      pools: pools.get(gateway.name),
-      nodes,
-      phases,
-      eips: [...new Map(granted.map((grant) => [grant.load, grant])).values()],
-      places,
-      clusterDefault: lookup.clusterDefault?.name,
-    }),
-  );
-  return {
-    policies: planPolicies(view, served, refusals, lastPlanOf),
-    gateways: gateways.toSorted((a, b) => compareText(a.name, b.name)),
-    tunnels: tunnels.tunnels,
-    orphanTunnels: tunnels.orphans,
+export const createPlanner = (): ((view: ClusterView) => Plan) => {
+  const shadowsFor = createShadows();
+  let last: Round | undefined;
+  return (unordered) => {
+    // Sorted once: the sorts further down find the order they want, which costs them one pass.
+    const view = { ...unordered, policies: unordered.policies.toSorted(compareAge) };
+    const tunnels = planTunnels(view);
+    const pools = last !== undefined && havePoolsInCommon(last.view, view) ? last.pools : poolsOf(view);
+    const nodes = nodesOf(view, tunnels, last?.nodes);
+    const lookup = lookupOf(view.gateways, view.namespaces);
+    const clusterDefault = lookup.clusterDefault?.name;
+    const { demands, bound } = bindPolicies(view, lookup);
+    const served = serveAll(demands, pools, nodes, view.settings.seed, (name) => last?.servedByGateway.get(name));
+    const phases = new Map(tunnels.tunnels.map(({ node, phase }) => [node, phase]));
+    const gatewayPlans = served.map((service) => {
+      const { name } = service.gateway;
+      const lastPlan = last?.planByGateway.get(name);
+      const isAsked = last?.servedByGateway.get(name) !== service || last.clusterDefault !== clusterDefault;
+      if (!isAsked && lastPlan !== undefined && showsPhases(lastPlan, phases)) return lastPlan;
+      return planGateway({ ...service, phases, eips: eipsOf(service), clusterDefault });
+    });
+    const servedByGateway = new Map(served.map((service) => [service.gateway.name, service]));
+    const shadows = shadowsFor(view.policies, view.ranges, view.namespaces);
+    const policies = planPolicies(bound, servedByGateway, shadows, last?.planByPolicy);
+    last = {
+      ...{ view, pools, nodes, clusterDefault, servedByGateway },
+      planByGateway: new Map(gatewayPlans.map((each) => [each.name, each])),
+      planByPolicy: new Map(policies.map((each) => [each.key, each])),
+    };
+    return {
+      policies,
+      gateways: gatewayPlans.toSorted((a, b) => compareText(a.name, b.name)),
+      tunnels: tunnels.tunnels,
+      orphanTunnels: tunnels.orphans,
+    };
   };
 };
 
-type Refusals = ReadonlyMap<PolicyView, Finding>;
+/** A policy that is not being deleted, with the gateway that it uses or why it uses none. */
+interface Bound {
+  readonly policy: PolicyView;
+  readonly gateway: string;
+  readonly refusal: Finding | undefined;
+}
 
-/** Finds the gateway of every policy, or why it has none. */
-const bindPolicies = (view: ClusterView, lookup: GatewayLookup): { demands: readonly Demand[]; refusals: Refusals } => {
+/** Finds the gateway of every policy. `bound` is in the order of the policies. */
+const bindPolicies = (
+  { gateways, policies }: ClusterView,
+  lookup: GatewayLookup,
+): { demands: readonly Demand[]; bound: readonly Bound[] } => {
   const applicantsByGateway = new Map<GatewayView, Applicant[]>(
-    view.gateways.toSorted(compareGatewayAge).map((gateway) => [gateway, []]),
+    gateways.toSorted(compareGatewayAge).map((gateway) => [gateway, []]),
   );
-  const refusals = new Map<PolicyView, Finding>();
-  for (const policy of view.policies) {
+  const bound: Bound[] = [];
+  for (const policy of policies) {
     const { key, spec, isDeleting, problems } = policy;
     if (isDeleting) continue;
     if (spec === undefined) {
-      refusals.set(policy, problems[0] ?? finding('SpecInvalid', `Policy ${key} cannot be read.`));
+      const refusal = problems[0] ?? finding('SpecInvalid', `Policy ${key} cannot be read.`);
+      bound.push({ policy, gateway: '', refusal });
       continue;
     }
     const chosen = chooseGateway(policy, spec, lookup);
-    if (chosen.ok) applicantsByGateway.get(chosen.value)?.push({ policy, spec });
-    else refusals.set(policy, chosen.finding);
+    if (chosen.ok) {
+      applicantsByGateway.get(chosen.value)?.push({ policy, spec });
+      bound.push({ policy, gateway: chosen.value.name, refusal: undefined });
+    } else bound.push({ policy, gateway: '', refusal: chosen.finding });
   }
-  const demands = [...applicantsByGateway].map(([gateway, applicants]) => ({ gateway, applicants }));
-  return { demands, refusals };
+  return { demands: [...applicantsByGateway].map(([gateway, applicants]) => ({ gateway, applicants })), bound };
 };
 
-/** The nodes by name, with what placement asks about them. */
-const nodesOf = ({ nodes, tunnels }: ClusterView, plans: TunnelsPlan): readonly LabelledNode[] => {
+/** The nodes by name, with what placement asks about them. A node of `last` that is as it was stays the same value. */
+const nodesOf = (
+  { nodes, tunnels }: ClusterView,
+  plans: TunnelsPlan,
+  last: readonly LabelledNode[] = [],
+): readonly LabelledNode[] => {
   const ready = new Set(plans.tunnels.filter(({ phase }) => phase === 'Ready').map(({ node }) => node));
-  const heldByNode = new Map(tunnels.map(({ node, held }) => [node, held]));
+  const tunnelByNode = new Map(tunnels.map((tunnel) => [tunnel.node, tunnel]));
+  const lastByName = new Map(last.map((node) => [node.name, node]));
   return nodes
-    .map(({ name, labels, addresses }) => ({
-      name,
-      hash: hashText(name),
-      labels,
-      isReady: ready.has(name),
-      families: familiesOf(addresses),
-      held: new Map((heldByNode.get(name) ?? []).map(({ ip, epoch }) => [ip, epoch])),
-    }))
+    .map((view): LabelledNode => {
+      const { name, labels, addresses, isDraining } = view;
+      const reported = tunnelByNode.get(name)?.held ?? noneHeld;
+      const isReady = ready.has(name);
+      const known = lastByName.get(name);
+      if (known?.view === view && known.reported === reported && known.isReady === isReady) return known;
+      const held = new Map(reported.map(({ ip, epoch }) => [ip, epoch]));
+      const families = familiesOf(addresses);
+      return { view, reported, name, hash: hashText(name), labels, isReady, isDraining, families, held };
+    })
     .toSorted((a, b) => compareText(a.name, b.name));
 };
 
-/** The plans of the policies that are not being deleted, in the order of `view.policies`, which are sorted by age. */
-const planPolicies = (
-  view: ClusterView,
-  served: readonly Served[],
-  refusals: Refusals,
-  lastPlanOf: (key: PolicyKey) => PolicyPlan | undefined,
-): PolicyPlan[] => {
-  const shadowsByPolicy = shadowsOf(indexPolicies(view.policies), view.ranges, view.namespaces);
-  const grants = new Map<PolicyView, { readonly granted: Granted; readonly by: Served }>();
-  const refused = new Map<PolicyView, { readonly because: Finding; readonly gateway: string | undefined }>();
-  for (const [policy, because] of refusals) refused.set(policy, { because, gateway: undefined });
-  for (const by of served) {
-    for (const granted of by.granted) grants.set(granted.applicant.policy, { granted, by });
-    for (const [policy, because] of by.refused) refused.set(policy, { because, gateway: by.gateway.name });
-  }
-  const claims: SlotClaim[] = [];
-  for (const policy of view.policies) {
-    const grant = grants.get(policy);
-    if (grant !== undefined) claims.push({ policy, eip: grant.granted.eip });
-  }
-  const slots = assignSlots(claims);
-  const plans: PolicyPlan[] = [];
-  for (const policy of view.policies) {
-    const shadows = shadowsByPolicy.get(policy.key) ?? noShadows;
-    const grant = grants.get(policy);
-    const refusal = refused.get(policy);
-    if (grant !== undefined) {
-      const { granted, by } = grant;
-      const place = by.places.get(granted.load) ?? nowhere;
-      const slot = slots.get(policy.key);
-      const given = { gateway: by.gateway.name, eip: granted.eip, place, slot, nodes: by.nodes };
-      const last = lastPlanOf(policy.key);
-      const isStill = last !== undefined && isStillServed(last, policy, given, shadows);
-      plans.push(isStill ? last : acceptedPolicy(policy, given, shadows));
-    } else if (refusal !== undefined) {
-      plans.push(refusedPolicy(policy, refusal.gateway, refusal.because, shadows));
-    }
-  }
-  return plans;
+/** What the nodes of a gateway have to carry, each once. */
+const eipsOf = ({ granted }: Served): GatewayParts['eips'] => {
+  const grantByLoad = new Map([...granted.values()].map((grant) => [grant.load, grant]));
+  return [...grantByLoad.values()];
 };
 
+/** The plans of the policies, in their order. */
+const planPolicies = (
+  bound: readonly Bound[],
+  servedByGateway: ReadonlyMap<string, Served>,
+  shadowsByPolicy: Shadows,
+  lastPlans: ReadonlyMap<PolicyKey, PolicyPlan> | undefined,
+): PolicyPlan[] => {
+  const grants = bound.map(({ policy, gateway }) => servedByGateway.get(gateway)?.granted.get(policy));
+  const claims: SlotClaim[] = [];
+  for (const granted of grants) {
+    if (granted !== undefined) claims.push({ policy: granted.applicant.policy, eip: granted.eip });
+  }
+  const slots = assignSlots(claims);
+  return bound.map(({ policy, gateway, refusal }, index) => {
+    const { key } = policy;
+    const shadows = shadowsByPolicy.get(key) ?? noShadows;
+    const by = servedByGateway.get(gateway);
+    const granted = grants[index];
+    if (by === undefined || granted === undefined) {
+      const because = refusal ?? by?.refused.get(policy);
+      if (because === undefined) throw new TypeError(`nobody has decided about policy ${key}`);
+      return refusedPolicy(policy, by?.gateway.name, because, shadows);
+    }
+    const place = by.places.get(granted.load) ?? nowhere;
+    const given = { gateway, eip: granted.eip, place, slot: slots.get(key), nodes: by.nodes };
+    const last = lastPlans?.get(key);
+    return last !== undefined && isStillServed(last, policy, given, shadows)
+      ? last
+      : acceptedPolicy(policy, given, shadows);
+  });
+};
+
+const noneHeld: TunnelView['held'] = [];
 const noShadows: readonly Shadow[] = [];
 const nowhere: Place = { node: undefined, isServing: false };

@@ -32,10 +32,9 @@ export const indexPolicies = (policies: readonly PolicyView[]): PolicyIndex => {
     if (policy.spec === undefined || policy.isDeleting) continue;
     const entry = { policy, spec: policy.spec, rank: ranked.length };
     ranked.push(entry);
-    const { appliedTo } = policy.spec;
     const files = cabinets.get(policy.namespace) ?? new Map<string, RankedPolicy[]>();
     cabinets.set(policy.namespace, files);
-    for (const token of appliedTo.kind === 'subnet' ? [SUBNET_TOKEN] : appliedTo.pods.anchors) {
+    for (const token of anchorsOf(policy.spec)) {
       const entries = files.get(token);
       if (entries === undefined) files.set(token, [entry]);
       else entries.push(entry);
@@ -43,6 +42,10 @@ export const indexPolicies = (policies: readonly PolicyView[]): PolicyIndex => {
   }
   return { ranked, filed: (namespace, token) => cabinets.get(namespace)?.get(token) ?? [] };
 };
+
+/** The tokens that a policy is filed under. */
+export const anchorsOf = ({ appliedTo }: PolicySpecView): readonly string[] =>
+  appliedTo.kind === 'subnet' ? [SUBNET_TOKEN] : appliedTo.pods.anchors;
 
 /** The policies that a pod is under, the winning one first. `namespaceLabels` are those of the pod's namespace. */
 export const policiesOfPod = (index: PolicyIndex, pod: PodView, namespaceLabels: Labels): PolicyView[] => {

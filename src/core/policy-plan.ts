@@ -115,8 +115,11 @@ export const isStillServed = (
   binding.eip?.ipv4 === grant.eip?.ipv4 &&
   binding.eip?.ipv6 === grant.eip?.ipv6 &&
   (problem === undefined ? accepted.reason === 'Valid' : accepted === problem) &&
-  shadows.length === shadowsNow.length &&
-  shadows.every(({ by, extent }, index) => by === shadowsNow[index]?.by && extent === shadowsNow[index]?.extent);
+  isSameShadows(shadows, shadowsNow);
+
+const isSameShadows = (a: readonly Shadow[], b: readonly Shadow[]): boolean =>
+  a === b ||
+  (a.length === b.length && a.every(({ by, extent }, index) => by === b[index]?.by && extent === b[index]?.extent));
 
 const withoutGateway = ({ spec }: PolicyView): PolicyPlan['traffic'] => {
   if (spec === undefined) return undefined;

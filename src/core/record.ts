@@ -10,11 +10,19 @@ import type { PolicyPlan } from './policy-plan.ts';
 import type { TunnelPlan } from './tunnels.ts';
 import type { Eip, PolicyKey } from './view.ts';
 
-/** The binding of a policy: the record that allocation is stable against. Empty for a refused policy. */
+/**
+ * The binding of a policy: the record that allocation is stable against. Empty for a refused policy. Without an EIP there is
+ * no `eip`: an API server that takes the last field out of an object makes it null, which it then refuses.
+ */
 export const recordPolicy = ({ binding }: PolicyPlan): Pick<PolicyStatus, 'eip' | 'node' | 'slot'> => {
   if (binding === undefined) return {};
   const { eip, node, slot } = binding;
-  return { eip: recordEip(eip), ...(node === undefined ? {} : { node }), ...(slot === undefined ? {} : { slot }) };
+  const recorded = recordEip(eip);
+  return {
+    ...(Object.keys(recorded).length === 0 ? {} : { eip: recorded }),
+    ...(node === undefined ? {} : { node }),
+    ...(slot === undefined ? {} : { slot }),
+  };
 };
 
 /** The nodes of a gateway with their EIPs, and the use of its pools. */

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
 import { indexPolicies } from './policy-index.ts';
+import { compareAge } from './precedence.ts';
 import { projectClusterInfo, projectClusterPolicy, projectPolicy } from './project/index.ts';
-import { shadowsOf } from './shadow.ts';
+import { createShadows, shadowsOf } from './shadow.ts';
 import { type PolicyShape, policyObject } from './testing/objects.ts';
+import type { PolicyView } from './view.ts';
 
 const ranges = projectClusterInfo({
   metadata: { name: 'default' },
@@ -143,5 +146,57 @@ describe('shadowsOf', () => {
       'red/p1 some',
       'red/p2 some',
     ]);
+  });
+});
+
+describe('createShadows', () => {
+  const keys = ['red/a', 'red/b', 'red/c', 'blue/a', 'blue/b', 'a', 'b', 'c'] as const;
+  const shape = fc.record({
+    at: fc.nat({ max: 3 }),
+    priority: fc.nat({ max: 2 }),
+    isDeleting: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
+    appliedTo: fc.constantFrom<object>(
+      app('shop'),
+      app('shop', { tier: 'web' }),
+      app('web'),
+      { podSelector: { matchExpressions: [{ key: 'app', operator: 'Exists' }] } },
+      { podSelector: {} },
+      subnet('10.244.1.0/24'),
+      subnet('10.244.0.0/16'),
+      { podSelector: { matchLabels: { 'not a key': 'x' } } },
+    ),
+    destSubnet: fc.constantFrom([], ['198.51.100.0/24'], ['198.51.100.7']),
+  });
+  /** Undefined: the policy goes. */
+  const event = fc.tuple(fc.constantFrom(...keys), fc.option(shape, { nil: undefined, freq: 4 }));
+
+  it('finds after any history what a look at everything finds', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.array(event, { minLength: 1, maxLength: 3 }), { maxLength: 25, size: 'max' }),
+        (history) => {
+          const shadowsFor = createShadows();
+          const policies = new Map<string, PolicyView>();
+          for (const [index, events] of history.entries()) {
+            for (const [key, wanted] of events) {
+              if (wanted === undefined) policies.delete(key);
+              else
+                policies.set(
+                  key,
+                  (key.includes('/') ? projectPolicy : projectClusterPolicy)(policyObject(key, wanted)),
+                );
+            }
+            // A namespace now and then changes its labels, and a binding that is written makes new views.
+            const known = index % 7 < 5 ? namespaces : [{ name: 'red', labels: {} }];
+            const views = [...policies.values()]
+              .map((view) => (index % 3 === 0 ? { ...view } : view))
+              .toSorted(compareAge);
+            const fresh = shadowsOf(indexPolicies(views), ranges, known);
+            assert.deepEqual(new Map([...shadowsFor(views, ranges, known)].toSorted()), new Map([...fresh].toSorted()));
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
   });
 });

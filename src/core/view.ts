@@ -82,6 +82,8 @@ export interface ClusterRanges {
 export interface NodeView {
   readonly name: string;
   readonly isReady: boolean;
+  /** True when somebody wants no EIPs on it. */
+  readonly isDraining: boolean;
   readonly labels: Labels;
   readonly addresses: readonly Ip[];
   readonly podCidrs: readonly Cidr[];
@@ -125,6 +127,8 @@ export interface GatewayView {
   readonly generation: number;
   readonly isDeleting: boolean;
   readonly spec: GatewaySpecView | undefined;
+  /** Where somebody wants EIPs to be. */
+  readonly moves: ReadonlyMap<Ip, string>;
   readonly problems: readonly Finding[];
 }
 

@@ -7,17 +7,12 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { connect } from 'node:tls';
 import { resourceOf } from '../../src/api/kinds.ts';
-import { publish } from '../../src/controller/admission/publisher.ts';
 import { gateway, policy } from '../../src/controller/admission/testing/cluster.ts';
-import {
-  type WebhookConfiguration,
-  webhookKinds,
-  webhookName,
-  webhookResource,
-} from '../../src/controller/admission/webhooks.ts';
+import { webhookKinds, webhookName, webhookSets } from '../../src/controller/admission/webhooks.ts';
 import { type Authority, createAuthority, issue } from '../../src/runtime/certs/authority.ts';
 import { type Secret, secretResource } from '../../src/runtime/certs/secret.ts';
 import { isInvalid } from '../../src/runtime/kube/api-error.ts';
+import { publishTrust, type WebhookConfiguration, webhookResource } from '../../src/runtime/serve/webhook-trust.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { freePort } from '../../src/runtime/testing/free-port.ts';
 import { type AdmissionWorld, type Running, secretRef, startAdmissionWorld, untilAsked } from './admission-world.ts';
@@ -82,7 +77,7 @@ test('every replica shows the same certificate, and one that does not lead answe
     const trusted = Buffer.from((await bundles())[0] ?? '', 'base64').toString();
     await replica.stop();
     const target = { kind: 'url', base: `https://127.0.0.1:${port}` } as const;
-    for (const kind of webhookKinds) await publish(world.client, kind, target, trusted, AbortSignal.timeout(limitMs));
+    for (const set of webhookSets) await publishTrust(world.client, set, target, trusted, AbortSignal.timeout(limitMs));
     await untilAsked(world);
   } finally {
     await other.stop();
@@ -104,8 +99,10 @@ test('where the chart has made the configurations, the bundle is written and not
   const other = await authorityFrom(0);
   const target = { kind: 'service' } as const;
   const earlier = await stored('Validating');
-  assert.equal(await publish(world.client, 'Validating', target, other.certificatePem, signal), 'written');
-  assert.equal(await publish(world.client, 'Validating', target, other.certificatePem, signal), 'unchanged');
+  const validating = webhookSets.find(({ kind }) => kind === 'Validating');
+  assert.ok(validating);
+  assert.equal(await publishTrust(world.client, validating, target, other.certificatePem, signal), 'written');
+  assert.equal(await publishTrust(world.client, validating, target, other.certificatePem, signal), 'unchanged');
   const caBundle = base64(other.certificatePem);
   const wanted = earlier.webhooks?.map((one) => ({ ...one, clientConfig: { ...one.clientConfig, caBundle } }));
   assert.deepEqual((await stored('Validating')).webhooks, wanted);

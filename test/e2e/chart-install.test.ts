@@ -16,8 +16,8 @@ import { helmEnv, install, release } from '../../lab/install.ts';
 import { type Lab, startLab } from '../../lab/lab.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-/** Agents may not be where pod security is the strictest. */
-const withoutAgents = 'agent.enabled=false';
+/** Agents may not be where pod security is the strictest; and these tests count the pods of the controller. */
+const controllerOnly = 'agent.enabled=false,operator.enabled=false';
 
 describe('the chart in a lab', () => {
   let lab: Lab;
@@ -29,7 +29,7 @@ describe('the chart in a lab', () => {
   const target = ['--namespace', release.namespace];
   const get = (what: string, path: string) => lab.kubectl(['get', what, ...target, '-o', `jsonpath=${path}`]);
   const labInstall = (...args: readonly string[]) =>
-    run([join(root, 'bin', 'lab'), 'install', '--name', lab.name, '--set', withoutAgents, ...args], {
+    run([join(root, 'bin', 'lab'), 'install', '--name', lab.name, '--set', controllerOnly, ...args], {
       timeoutMs: 180_000,
     });
   const podNames = async () => (await get('pods', '{.items[*].metadata.name}')).split(' ').filter(Boolean).toSorted();
@@ -179,7 +179,7 @@ describe('the chart in a lab', () => {
 
   test('a configuration that cannot work does not stop the running replicas, and the reason is told', async () => {
     const before = await podNames();
-    const set = [withoutAgents, 'config.feature.enableIPv4=false', 'config.feature.enableIPv6=false'];
+    const set = [controllerOnly, 'config.feature.enableIPv4=false', 'config.feature.enableIPv6=false'];
     const { programs } = lab;
     const request = { instance: instanceOf(lab.name), programs, set, progress: silent, rolloutLimitMs: 15_000 };
     await assert.rejects(install(request), (error) => {

@@ -25,12 +25,16 @@ import { type Helm, objectOf, openHelm, type Rendered } from './helm.ts';
 /** Turns everything on that is off by default. */
 const everything = ['networkPolicy.enabled=true', 'extraLabels.team=network', 'imagePullSecrets[0].name=registry'];
 
+/** Where proxies run by default, and where the Corefile is. */
+const proxyNamespace = 'bcs-system';
+const dnsNamespace = 'kube-system';
+
 let controlPlane: BareControlPlane;
 let helm: Helm;
 before(async () => {
   controlPlane = await startBareControlPlane({ log: (line) => console.log(line) });
   helm = openHelm(await programs(), controlPlane.kubeconfig);
-  await kubectl(['create', 'namespace', release.namespace]);
+  for (const namespace of [release.namespace, proxyNamespace]) await kubectl(['create', 'namespace', namespace]);
   await kubectl(['label', 'namespace', release.namespace, 'pod-security.kubernetes.io/warn=restricted']);
 });
 after(async () => {
@@ -54,7 +58,7 @@ test('helm lint finds nothing, strictly', async () => {
 });
 
 describe('every object', () => {
-  test('carries our labels and those of the user, and is in the namespace of the release or in none', async () => {
+  test('carries our labels and those of the user, and is in the namespace of the release, of proxies or in none', async () => {
     const objects = await helm.render(...everything);
     assert.ok(objects.length > 15, `${objects.length} objects`);
     for (const { kind, metadata } of objects) {
@@ -63,7 +67,12 @@ describe('every object', () => {
       assert.equal(labels['app.kubernetes.io/part-of'], 'sallyport', what);
       assert.equal(labels['app.kubernetes.io/managed-by'], 'Helm', what);
       assert.equal(labels.team, 'network', what);
-      assert.ok(namespace === undefined || namespace === release.namespace, what);
+      const allowed = [
+        undefined,
+        release.namespace,
+        ...(/Role|ServiceAccount/.test(kind) ? [proxyNamespace, dnsNamespace] : []),
+      ];
+      assert.ok(allowed.includes(namespace), what);
     }
   });
 
@@ -209,7 +218,13 @@ describe('rights', () => {
         Role.parse(role).rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
           apiGroups.flatMap((group) =>
             resources.map((resource) => {
-              const scope = role.kind === 'Role' ? 'own namespace' : 'cluster';
+              const { namespace } = role.metadata;
+              const scope =
+                role.kind === 'ClusterRole'
+                  ? 'cluster'
+                  : namespace === release.namespace
+                    ? 'own namespace'
+                    : `${namespace}`;
               const what = group === '' ? resource : `${resource}.${group}`;
               const only = resourceNames.length === 0 ? '' : ` "${resourceNames.join('", "')}"`;
               return `${role.metadata.name} | ${scope} | ${what}${only} | ${verbs.join(' ')}`;
@@ -232,7 +247,10 @@ describe('rights', () => {
       const { roleRef, subjects } = Binding.parse(binding);
       assert.ok(objects.some(({ kind, metadata }) => kind === roleRef.kind && metadata.name === roleRef.name));
       for (const { kind, name, namespace } of subjects) {
-        assert.deepEqual([kind, namespace], ['ServiceAccount', release.namespace]);
+        assert.deepEqual(
+          [kind, namespace],
+          ['ServiceAccount', name === 'sallyport-proxy' ? proxyNamespace : release.namespace],
+        );
         objectOf(objects, 'ServiceAccount', name);
       }
     }
@@ -256,6 +274,15 @@ describe('rights', () => {
     assert.equal(await may('patch', 'nodes/any'), 'no');
     assert.equal(await may('patch', 'validatingwebhookconfigurations/another'), 'no');
     assert.equal(await may('delete', 'customresourcedefinitions/any'), 'no');
+    const operator = `system:serviceaccount:${release.namespace}:sallyport-operator`;
+    const operatorMay = async (...question: readonly string[]) =>
+      (await kubectl(['auth', 'can-i', '--as', operator, ...question])).stdout.trim();
+    assert.equal(await operatorMay('create', 'deployments', '--namespace', proxyNamespace), 'yes');
+    assert.equal(await operatorMay('create', 'deployments', ...ours), 'no');
+    assert.equal(await operatorMay('create', 'services', '--namespace', 'default'), 'yes');
+    assert.equal(await operatorMay('patch', 'configmaps/coredns', '--namespace', dnsNamespace), 'yes');
+    assert.equal(await operatorMay('patch', 'configmaps/another', '--namespace', dnsNamespace), 'no');
+    assert.equal(await operatorMay('list', 'secrets', '--namespace', proxyNamespace), 'no');
   });
 });
 
@@ -297,6 +324,33 @@ const expectedRights: readonly string[] = [
   'sallyport-controller | own namespace | leases.coordination.k8s.io | create',
   'sallyport-controller | own namespace | secrets "sallyport-webhook" | get update',
   'sallyport-controller | own namespace | secrets | create',
+  'sallyport-operator | cluster | bcsegresscontrollers.bkbcs.tencent.com | list watch',
+  'sallyport-operator | cluster | bcsegresscontrollers/finalizers.bkbcs.tencent.com | update',
+  'sallyport-operator | cluster | bcsegresscontrollers/status.bkbcs.tencent.com | patch',
+  'sallyport-operator | cluster | bcsegresses.bkbcs.tencent.com | list watch patch',
+  'sallyport-operator | cluster | bcsegresses/finalizers.bkbcs.tencent.com | update',
+  'sallyport-operator | cluster | bcsegresses/status.bkbcs.tencent.com | patch',
+  'sallyport-operator | cluster | egressclusterinfos.egressgateway.spidernet.io | list watch',
+  'sallyport-operator | cluster | endpointslices.discovery.k8s.io | list watch create patch delete',
+  'sallyport-operator | cluster | events.events.k8s.io | create patch',
+  'sallyport-operator | cluster | namespaces | list watch',
+  'sallyport-operator | cluster | services | get list watch create patch delete',
+  'sallyport-operator | cluster | validatingwebhookconfigurations.admissionregistration.k8s.io "sallyport-operator" | get patch',
+  'sallyport-operator | own namespace | leases.coordination.k8s.io "sallyport-operator" | get update',
+  'sallyport-operator | own namespace | leases.coordination.k8s.io | create',
+  'sallyport-operator | own namespace | secrets "sallyport-operator-webhook" | get update',
+  'sallyport-operator | own namespace | secrets | create',
+  'sallyport-operator-dns | kube-system | configmaps "coredns" | list watch patch',
+  'sallyport-operator-proxies | bcs-system | bcsegresscontrollers.bkbcs.tencent.com | create patch delete',
+  'sallyport-operator-proxies | bcs-system | deployments.apps | get list watch create patch delete',
+  'sallyport-operator-proxies | bcs-system | horizontalpodautoscalers.autoscaling | get list watch create patch delete',
+  'sallyport-operator-proxies | bcs-system | networkpolicies.networking.k8s.io | get list watch create patch delete',
+  'sallyport-operator-proxies | bcs-system | poddisruptionbudgets.policy | get list watch create patch delete',
+  'sallyport-operator-proxies | bcs-system | pods | list watch',
+  'sallyport-proxy | cluster | bcsegresscontrollers.bkbcs.tencent.com | list watch',
+  'sallyport-proxy | cluster | bcsegresses.bkbcs.tencent.com | list watch',
+  'sallyport-proxy | cluster | egressclusterinfos.egressgateway.spidernet.io | list watch',
+  'sallyport-proxy | cluster | namespaces | list watch',
   'sallyport-removal | cluster | nodes | list',
   'sallyport-removal | own namespace | daemonsets.apps "sallyport-agent" | get',
   'sallyport-removal | own namespace | pods | list',
@@ -316,6 +370,9 @@ describe('values that are refused, in the words of helm', () => {
     ['image.pullPolicy=Sometimes', /at '\/image\/pullPolicy': value must be one of/],
     ['image.digest=latest', /at '\/image\/digest': 'latest' does not match pattern/],
     ['image.repository=', /at '\/image\/repository': minLength: got 0, want 1/],
+    ['operator.proxyNamespaces={Upper}', /at '\/operator\/proxyNamespaces\/0': 'Upper' does not match pattern/],
+    ['operator.dns.kind=bind', /at '\/operator\/dns\/kind': value must be one of 'coredns', 'none'/],
+    ['operator.image=x', /at '\/operator': additional properties 'image' not allowed/],
     ['webhooks.timeoutSeconds=31', /at '\/webhooks\/timeoutSeconds': maximum: got 31, want 30/],
     ['extraLabels.app\\.kubernetes\\.io/name=mine', /at '\/extraLabels\/app\.kubernetes\.io~1name': false schema/],
     ['config.feature.vxlan.port=70000', /at '\/config\/feature\/vxlan\/port': maximum: got 70,?000, want 65,?535/],

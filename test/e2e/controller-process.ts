@@ -1,4 +1,4 @@
-/** `bin/sallyport controller` as a real process of a test. */
+/** `bin/sallyport controller`, or another part of it, as a real process of a test. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -28,9 +28,10 @@ export interface RunningController {
 export const startControllerProcess = async (
   kubeconfig: string,
   flags: readonly string[],
+  part = 'controller',
 ): Promise<RunningController> => {
   const args = ['--kubeconfig', kubeconfig, '--health-address=127.0.0.1:0', '--webhook-address=127.0.0.1:0'];
-  const child = spawn(join(root, 'bin', 'sallyport'), ['controller', ...args, ...flags], {
+  const child = spawn(join(root, 'bin', 'sallyport'), [part, ...args, ...flags], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const lines: LogLine[] = [];
@@ -39,7 +40,7 @@ export const startControllerProcess = async (
     lines.push(JSON.parse(line) as LogLine);
   });
   const port = () => lines.map(({ msg }) => /health and metrics on port (\d+)/.exec(msg)?.[1]).find(Boolean);
-  await eventually('the controller listens', () => port() !== undefined || child.exitCode !== null, 60_000);
+  await eventually(`the ${part} listens`, () => port() !== undefined || child.exitCode !== null, 60_000);
   return {
     process: child,
     lines,

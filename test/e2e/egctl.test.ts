@@ -101,6 +101,36 @@ describe('egctl', () => {
       assert.deepEqual([...kinds].sort(), ['drop', 'gateway', 'leftAlone']);
     });
 
+    test('vip move: the EIP, its policies and their packets go through the other node', async () => {
+      const record = async () => {
+        const text = await lab.kubectl(['-n', 'shop', 'get', 'egresspolicy', 'orders', '-o', 'json']);
+        const { eip, node } = recordSchema.parse(JSON.parse(text)).status;
+        return { vip: eip.ipv4, node };
+      };
+      const { vip, node: from } = await record();
+      const to = from === 'gateway-1' ? 'gateway-2' : 'gateway-1';
+      const move = ['vip', 'move', '--egressGatewayName', 'office', '--vip', vip, '--targetNode', to];
+      const { code, stdout, stderr } = await egctl(move);
+      assert.deepEqual([code, stdout, stderr], [0, `${vip}, with 1 policy, is now on ${to}.\n`, '']);
+      assert.deepEqual(await record(), { vip, node: to });
+      await until({ what: 'packets through the other node', limitMs: 10_000 }, async () => {
+        const { code: verdict, ways } = await why();
+        return verdict === 0 && ways.some(({ outcome }) => outcome.node === to && outcome.eip === vip);
+      });
+    });
+
+    test('drain: the node is emptied, its policies leave through the other one', async () => {
+      const text = await lab.kubectl(['-n', 'shop', 'get', 'egresspolicy', 'orders', '-o', 'json']);
+      const { node } = recordSchema.parse(JSON.parse(text)).status;
+      const drained = await egctl(['drain', node]);
+      assert.deepEqual([drained.code, drained.stdout], [0, `Node ${node} carries no EIPs, and gets none.\n`]);
+      await until({ what: 'packets through the other node', limitMs: 10_000 }, async () => {
+        const { code, ways } = await why();
+        return code === 0 && ways.every(({ outcome }) => outcome.node !== node);
+      });
+      assert.equal((await egctl(['undrain', node])).stdout, `Node ${node} may carry EIPs again.\n`);
+    });
+
     test('is a plugin of kubectl', async () => {
       const env = { KUBECONFIG: lab.kubeconfig, PATH: `${bin}:${dirname(lab.programs.kubectl)}:${process.env.PATH}` };
       const { code, stdout, stderr } = await run(['kubectl', 'egress', 'status'], { env });
@@ -272,10 +302,17 @@ const whySchema = z.object({
   notes: z.array(z.string()),
   ways: z.array(
     z.object({
-      outcome: z.object({ kind: z.enum(['gateway', 'drop', 'nodeIp', 'leftAlone']), eip: z.string().optional() }),
+      outcome: z.object({
+        kind: z.enum(['gateway', 'drop', 'nodeIp', 'leftAlone']),
+        eip: z.string().optional(),
+        node: z.string().optional(),
+      }),
     }),
   ),
   checks: z.array(z.object({ where: z.string(), result: z.string(), sentence: z.string() })),
+});
+const recordSchema = z.object({
+  status: z.object({ eip: z.object({ ipv4: z.string() }), node: z.string() }),
 });
 const statusSchema = z.object({
   problems: z.array(z.object({ about: z.string(), name: z.string(), reason: z.string().optional() })),

@@ -9,6 +9,7 @@ import type { DropReason } from '../../src/dataplane/nft/stored.ts';
 import { settings } from '../../src/dataplane/nft/testing/tables.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { inNamespace } from './enter.ts';
+import type { Namespace } from './namespace.ts';
 import { addresses, load, type Network, openNetwork } from './nft-network.ts';
 import { CLASS, gateway, SLOT, SNAT, tableOf, worker } from './nft-tables.ts';
 
@@ -172,21 +173,24 @@ describe('packets through the table', () => {
         assert.equal(code, 0);
       });
 
-      it('of TCP leave with the EIP, in segments that fit the tunnel', async () => {
-        await given();
-        const size = family === 4 ? settings.mss.ipv4 : settings.mss.ipv6;
-        await load(
-          network.outside,
-          `table inet segments\ndelete table inet segments\ntable inet segments {
-  set sizes { type ipv4_addr; flags dynamic; size 10; }
-  counter fitting { }
-  chain arrive { type filter hook input priority filter; tcp option maxseg size ${size} counter name fitting; }
-}`,
-        );
-        assert.equal(await talkTcp(network, at.outside), at.eip);
-        assert.match(await network.outside.must('nft', 'list', 'counter', 'inet', 'segments', 'fitting'), /packets 1 /);
-        assert.deepEqual(await network.sources(), [at.eip]);
-      });
+      for (const narrow of ['worker', 'gateway'] as const) {
+        it(`of TCP leave with the EIP, in segments that fit the tunnel both ways; it is narrower at the ${narrow}`, async () => {
+          await given();
+          const mss = { ipv4: settings.mss.ipv4 - 100, ipv6: settings.mss.ipv6 - 100 };
+          const { table, elements } =
+            narrow === 'worker'
+              ? { table: network.workerTable, elements: worker }
+              : { table: network.gatewayTable, elements: gateway };
+          const wide = tableOf(elements);
+          await table.apply({ ...wide, settings: { ...wide.settings, mss } });
+          for (const end of [network.pod, network.outside]) await countSegments(end, mss[`ipv${family}`]);
+          assert.equal(await talkTcp(network, at.outside), at.eip);
+          for (const end of [network.pod, network.outside]) {
+            assert.match(await end.must('nft', 'list', 'counter', 'inet', 'segments', 'fitting'), /packets 1 /);
+          }
+          assert.deepEqual(await network.sources(), [at.eip]);
+        });
+      }
     });
   }
 
@@ -253,6 +257,16 @@ const sendEchoReply = (namespace: string, family: 4 | 6, to: string): void => {
   close(descriptor);
   assert.equal(sent, message.length);
 };
+
+/** Counts segments that arrive and say that those to come may have this size. */
+const countSegments = (end: Namespace, size: number): Promise<void> =>
+  load(
+    end,
+    `table inet segments\ndelete table inet segments\ntable inet segments {
+  counter fitting { }
+  chain arrive { type filter hook input priority filter; tcp option maxseg size ${size} counter name fitting; }
+}`,
+  );
 
 /** Connects from the pod to a server outside; the address that the server saw. */
 const talkTcp = async (network: Network, host: string): Promise<string> => {

@@ -28,7 +28,7 @@ export const layers: Readonly<Record<string, Layer>> = {
   'src/dataplane': { layers: ['src/api', 'src/core'], packages: ['koffi'] },
   'src/controller': { layers: SHARED, packages: [] },
   'src/operator': { layers: SHARED, packages: [] },
-  'src/proxy': { layers: SHARED, packages: [] },
+  'src/proxy': { layers: SHARED, packages: ['zod'] },
   'src/console': { layers: SHARED, packages: [] },
   'src/cli': { layers: SHARED, packages: ['commander', 'zod'] },
   'src/removal': { layers: ['src/runtime'], packages: [] },

@@ -34,3 +34,9 @@ these keys rolls them out, and a change of any other key does not.
 {{- define "sallyport.restartKeys" -}}
 {{- pick (.Values.config.feature | default dict) "enableIPv4" "enableIPv6" | toJson | sha256sum | trunc 16 -}}
 {{- end }}
+
+{{/* The image of a proxy. Call with the root context and the values of the image; an empty tag is the version of the chart. */}}
+{{- define "sallyport.proxyImage" -}}
+{{- $tagged := printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion) -}}
+{{- with .image.digest }}{{ printf "%s@%s" $tagged . }}{{ else }}{{ $tagged }}{{ end }}
+{{- end }}

@@ -9,6 +9,7 @@ import type { Resource } from '../../runtime/kube/resource.ts';
 import { type Clock, systemClock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
 import { createMetrics } from '../../runtime/process/metrics.ts';
+import { type WebhookConfiguration, type WebhookKind, webhookResource } from '../../runtime/serve/webhook-trust.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
@@ -19,14 +20,7 @@ import { coreResources, TestConfig } from '../testing.ts';
 import { admissionPart, webhookPart } from './part.ts';
 import { configOf, gateway, type Manifest, policy, usualCluster } from './testing/cluster.ts';
 import { requestFor } from './testing/request.ts';
-import {
-  type WebhookConfiguration,
-  type WebhookKind,
-  webhookConfiguration,
-  webhookKinds,
-  webhookName,
-  webhookResource,
-} from './webhooks.ts';
+import { webhookConfiguration, webhookKinds, webhookName } from './webhooks.ts';
 
 const ourKinds: readonly KindName[] = Object.keys(kinds).filter(isKindName);
 const resourceFor = (name: string): Resource =>

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../runtime/process/clock.ts';
 import type { AdmissionVerdict } from '../../runtime/serve/admission-review.ts';
+import { withPatience } from '../../runtime/serve/patience.ts';
 import { judgeOf } from './handlers.ts';
-import { withPatience } from './patience.ts';
 import { configOf, gateway, policy, usualCluster, viewOf } from './testing/cluster.ts';
 import { requestFor } from './testing/request.ts';
 

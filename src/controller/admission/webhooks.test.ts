@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { trustPatch } from '../../runtime/serve/webhook-trust.ts';
 import { judges } from './handlers.ts';
-import { trustPatch } from './publisher.ts';
 import { webhookConfiguration } from './webhooks.ts';
 
 const clientConfig = { url: 'https://192.0.2.7:9443/validate', caBundle: 'b2xk' };

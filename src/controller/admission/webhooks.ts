@@ -1,44 +1,17 @@
 /**
  * The webhook configurations as data: which requests the API server sends where. The chart renders the same objects;
- * a process outside the cluster makes them itself (publisher.ts).
+ * a process outside the cluster makes them itself (runtime/serve/webhook-trust.ts).
  *
  * Conditions keep away every request that no rule is about, so that less depends on us: labels, finalizers and
  * heartbeats go through while no controller runs. They need Kubernetes 1.30 (matchConditions, stable since then).
  */
 import { gatewayGroup } from '../../api/object-meta.ts';
-import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
+import type { ClientConfig, WebhookConfiguration, WebhookKind, WebhookSet } from '../../runtime/serve/webhook-trust.ts';
 
 /** The name of both configuration objects. */
 export const webhookName = 'sallyport';
 
-/** What the two kinds of configuration are called on the wire. */
-export type WebhookKind = 'Validating' | 'Mutating';
 export const webhookKinds = ['Mutating', 'Validating'] as const satisfies readonly WebhookKind[];
-
-/** Where configurations of a kind live on the API server. */
-export const webhookResource = (kind: WebhookKind): Resource => ({
-  group: 'admissionregistration.k8s.io',
-  version: 'v1',
-  plural: `${kind.toLowerCase()}webhookconfigurations`,
-  kind: `${kind}WebhookConfiguration`,
-  namespaced: false,
-});
-
-/** A configuration object, as far as we read and write it. */
-export interface WebhookConfiguration extends KubeObject {
-  readonly webhooks?: readonly Webhook[];
-}
-
-export interface Webhook {
-  readonly name: string;
-  readonly clientConfig: ClientConfig;
-}
-
-/** How the API server reaches a webhook; `caBundle` is base64. */
-export interface ClientConfig {
-  readonly url?: string;
-  readonly caBundle?: string;
-}
 
 interface Entry {
   readonly resource: string;
@@ -111,3 +84,11 @@ export const webhookConfiguration = (kind: WebhookKind, clientConfig: ClientConf
     timeoutSeconds,
   })),
 });
+
+/** Both configurations, for whoever keeps them right. */
+export const webhookSets: readonly WebhookSet[] = webhookKinds.map((kind) => ({
+  kind,
+  name: webhookName,
+  path: webhookPath(kind),
+  whole: (clientConfig) => webhookConfiguration(kind, clientConfig),
+}));

@@ -1,9 +1,9 @@
 /** The status that EgressClusterInfo should show: the ignore set of core, and a condition that says what was found where. Pure. */
 import type { EgressClusterInfoSpec, EgressClusterInfoStatus } from '../../api/egress-cluster-info.ts';
+import { conditionsOf } from '../../core/conditions.ts';
 import type { Finding } from '../../core/finding.ts';
 import { type ClusterFacts, type IgnoreSet, ignoreSetOf } from '../../core/ignore-set.ts';
-import { conditionsOf } from '../conditions.ts';
-import type { Ownership } from '../owned-status.ts';
+import type { Ownership } from '../../runtime/kube/owned-status.ts';
 
 /** Everything that the status follows from. */
 export interface StatusInput {

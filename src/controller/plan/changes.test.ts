@@ -6,7 +6,7 @@ import { type ApiObject, projectGateway, projectPolicy, projectTunnel } from '..
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
 import { type Identity, identityOf, type Kept } from '../caches.ts';
 import type { Change } from './change.ts';
-import { gatewayChanges } from './gateway-changes.ts';
+import { canWaitLonger, eipsIn, gatewayChanges } from './gateway-changes.ts';
 import { canWait, type PolicyFacts, policyChanges } from './policy-changes.ts';
 import { tunnelChanges } from './tunnel-changes.ts';
 
@@ -116,6 +116,25 @@ describe('gatewayChanges', () => {
   for (const [name, identity, isInUse, expected] of cases) {
     it(name, () => assert.equal(changes(identity, isInUse), expected));
   }
+
+  it('lets a status wait longer that only lists other EIPs, but not one that tells of another health', () => {
+    const statusOf = (planned: Plan) => {
+      const [gatewayPlan] = planned.gateways;
+      assert.ok(gatewayPlan !== undefined);
+      const [, change] = gatewayChanges({ plan: gatewayPlan, generation: 1 }, true, kept(projectGateway, gateway), now);
+      assert.ok(change?.kind === 'status');
+      return change.status;
+    };
+    const [none, one, twoNodes] = [planOf(['a'], []), planOf(['a']), planOf(['a', 'b'])].map(statusOf);
+    assert.ok(none !== undefined && one !== undefined && twoNodes !== undefined);
+    assert.deepEqual([eipsIn(none), eipsIn(one)], [0, 1]);
+    assert.equal(canWaitLonger(none, one), true);
+    assert.equal(canWaitLonger(one, twoNodes), false);
+    assert.equal(canWaitLonger(undefined, one), false);
+    const [node] = one.nodeList ?? [];
+    const failed = { ...one, nodeList: [{ ...node, status: 'Failed' as const }] };
+    assert.equal(canWaitLonger(one, failed), false);
+  });
 });
 
 describe('tunnelChanges', () => {

@@ -105,4 +105,19 @@ describe('Decider', () => {
     assert.equal(decision.tunnelByNode.get('a')?.phase, 'HeartbeatTimeout');
     assert.deepEqual([...decision.gatewaysInUse], ['g'], 'an EIP without a node is still taken');
   });
+
+  it('gives the same values again for what did not change', () => {
+    const { decider, putPolicy } = rig();
+    putPolicy('red/z');
+    const first = decider.decide(config).policyByKey.get('red/z');
+    assert.ok(first !== undefined);
+    // Neither the lag of the cache nor its catching up makes a difference.
+    for (const status of [undefined, recordPolicy(first.plan)]) {
+      putPolicy('red/z', {}, status);
+      const before = decider.decide(config);
+      const after = decider.decide(config);
+      assert.equal(after.policyByKey.get('red/z'), before.policyByKey.get('red/z'));
+      assert.equal(after.gatewayByName.get('g'), before.gatewayByName.get('g'));
+    }
+  });
 });

@@ -5,7 +5,8 @@
 import type { Config } from '../../api/config.ts';
 import { clusterInfoName } from '../../api/egress-cluster-info.ts';
 import type { GatewayPlan } from '../../core/gateway-plan.ts';
-import { type Plan, plan } from '../../core/plan.ts';
+import { remember } from '../../core/node/remember.ts';
+import { createPlanner, type Plan } from '../../core/plan.ts';
 import type { PolicyPlan } from '../../core/policy-plan.ts';
 import { projectClusterInfo, projectSettings } from '../../core/project/index.ts';
 import type { TunnelPlan } from '../../core/tunnels.ts';
@@ -49,7 +50,12 @@ export type DecisionSource = { readonly [K in Input]: Pick<Caches[K], 'store'> }
 export class Decider {
   readonly #caches: DecisionSource;
   readonly #heartbeats: Pick<Heartbeats, 'stateOf' | 'silent'>;
+  readonly #plan = createPlanner();
+  readonly #settings = remember(projectSettings);
+  readonly #ranges = remember(projectClusterInfo);
   #last: Decision | undefined;
+  /** view in the cache -> the view with the binding that was decided, while the cache does not show it */
+  readonly #copies = new WeakMap<PolicyView, PolicyView>();
   /** uid of a policy -> its binding as last decided */
   #bindingByUid: ReadonlyMap<string, RecordedBinding> = new Map();
   /** uid of a tunnel -> its addresses as last decided */
@@ -63,29 +69,35 @@ export class Decider {
   /** Decides everything anew from what the caches hold now. */
   decide(config: Config): Decision {
     const caches = this.#caches;
-    const policies = [...caches.policies.store.values(), ...caches.clusterPolicies.store.values()];
     const tunnels = [...caches.tunnels.store.values()];
+    const policies: PolicyView[] = [];
+    for (const { store } of [caches.policies, caches.clusterPolicies]) {
+      for (const policy of store.values()) policies.push(this.#policyView(policy));
+    }
     const view: ClusterView = {
-      settings: projectSettings(config, seedOf(caches)),
-      ranges: projectClusterInfo(caches.clusterInfos.store.get(clusterInfoName)?.view),
+      settings: this.#settings(config, seedOf(caches)),
+      ranges: this.#ranges(caches.clusterInfos.store.get(clusterInfoName)?.view),
       nodes: [...caches.nodes.store.values()],
       tunnels: tunnels.map((tunnel) => this.#tunnelView(tunnel)),
       gateways: [...caches.gateways.store.values()].map((gateway) => gateway.view),
-      policies: policies.map((policy) => this.#policyView(policy)),
+      policies,
       namespaces: [...caches.namespaces.store.values()],
     };
-    const last = this.#last;
-    const made = plan(view, (key) => last?.policyByKey.get(key)?.plan);
-    const decision = indexed(view, made, this.#heartbeats.silent);
+    const decision = indexed(view, this.#plan(view), this.#heartbeats.silent, this.#last);
     this.#last = decision;
-    this.#remember(decision, view.policies, tunnels);
+    this.#remember(decision, tunnels);
     return decision;
   }
 
   #policyView({ view }: KeptPolicy): PolicyView {
     const recorded = this.#bindingByUid.get(view.uid);
     // Most caches have caught up: a view that says the same already needs no copy.
-    return recorded === undefined || isSameBinding(recorded, view.recorded) ? view : { ...view, recorded };
+    if (recorded === undefined || isSameBinding(recorded, view.recorded)) return view;
+    const known = this.#copies.get(view);
+    if (known?.recorded === recorded) return known;
+    const copy = { ...view, recorded };
+    this.#copies.set(view, copy);
+    return copy;
   }
 
   #tunnelView({ view, identity }: KeptTunnel): ClusterView['tunnels'][number] {
@@ -93,16 +105,16 @@ export class Decider {
     return { ...view, recorded, heartbeat: this.#heartbeats.stateOf(view.node) };
   }
 
-  #remember(decision: Decision, policies: readonly PolicyView[], tunnels: readonly KeptTunnel[]): void {
-    this.#bindingByUid = new Map(
-      policies.flatMap(({ key, uid, recorded }) => {
-        const decided = decision.policyByKey.get(key);
-        return decided === undefined ? [] : [[uid, bindingOf(decided.plan, recorded)]];
-      }),
-    );
+  #remember({ view, policyByKey, tunnelByNode }: Decision, tunnels: readonly KeptTunnel[]): void {
+    const bindingByUid = new Map<string, RecordedBinding>();
+    for (const { key, uid, recorded } of view.policies) {
+      const decided = policyByKey.get(key);
+      if (decided !== undefined) bindingByUid.set(uid, bindingOf(decided.plan, recorded));
+    }
+    this.#bindingByUid = bindingByUid;
     this.#tunnelByUid = new Map(
       tunnels.flatMap(({ identity: { uid, name } }) => {
-        const decided = decision.tunnelByNode.get(name);
+        const decided = tunnelByNode.get(name);
         return decided === undefined ? [] : [[uid, decided]];
       }),
     );
@@ -112,24 +124,42 @@ export class Decider {
 /** The uid of kube-system, which people take for the uid of the cluster. */
 const seedOf = ({ namespaces }: DecisionSource): string => namespaces.store.get('kube-system')?.uid ?? 'sallyport';
 
-const indexed = (view: ClusterView, made: Plan, silentNodes: ReadonlySet<string>): Decision => {
-  const generationByPolicy = new Map(view.policies.map(({ key, generation }) => [key, generation]));
+const indexed = (
+  view: ClusterView,
+  plan: Plan,
+  silentNodes: ReadonlySet<string>,
+  last: Decision | undefined,
+): Decision => {
+  const planByPolicy = new Map(plan.policies.map((each) => [each.key, each]));
+  const policyByKey = new Map<string, Decided<PolicyPlan>>();
+  for (const { key, generation } of view.policies) {
+    const each = planByPolicy.get(key);
+    if (each !== undefined) policyByKey.set(key, decidedAs(last?.policyByKey.get(key), each, generation));
+  }
   const generationByGateway = new Map(view.gateways.map(({ name, generation }) => [name, generation]));
-  const bound = made.policies.filter(({ binding }) => binding !== undefined).map(({ gateway }) => gateway);
+  const gatewaysInUse = new Set<string>();
+  for (const { binding, gateway } of plan.policies) {
+    if (binding !== undefined && gateway !== undefined) gatewaysInUse.add(gateway);
+  }
   return {
     view,
-    plan: made,
-    policyByKey: new Map(
-      made.policies.map((each) => [each.key, { plan: each, generation: generationByPolicy.get(each.key) ?? 0 }]),
-    ),
+    plan,
+    policyByKey,
     gatewayByName: new Map(
-      made.gateways.map((each) => [each.name, { plan: each, generation: generationByGateway.get(each.name) ?? 0 }]),
+      plan.gateways.map((each) => {
+        const generation = generationByGateway.get(each.name) ?? 0;
+        return [each.name, decidedAs(last?.gatewayByName.get(each.name), each, generation)];
+      }),
     ),
-    tunnelByNode: new Map(made.tunnels.map((tunnel) => [tunnel.node, tunnel])),
-    gatewaysInUse: new Set(bound.filter((gateway) => gateway !== undefined)),
+    tunnelByNode: new Map(plan.tunnels.map((tunnel) => [tunnel.node, tunnel])),
+    gatewaysInUse,
     silentNodes,
   };
 };
+
+/** The same value as last time while it says the same. */
+const decidedAs = <P>(last: Decided<P> | undefined, plan: P, generation: number): Decided<P> =>
+  last?.plan === plan && last.generation === generation ? last : { plan, generation };
 
 const noEip: Eip = { ipv4: undefined, ipv6: undefined };
 

@@ -1,11 +1,11 @@
 /** What has to be written to a gateway: its finalizer, and the status that shows what it carries. */
 import type { EgressGatewayStatus } from '../../api/egress-gateway.ts';
 import { finalizers } from '../../api/names.ts';
+import { conditionsOf } from '../../core/conditions.ts';
 import type { GatewayPlan } from '../../core/gateway-plan.ts';
 import { recordGateway } from '../../core/record.ts';
+import { isSame, type Ownership, shows } from '../../runtime/kube/owned-status.ts';
 import type { KeptGateway } from '../caches.ts';
-import { conditionsOf } from '../conditions.ts';
-import { type Ownership, shows } from '../owned-status.ts';
 import type { Change } from './change.ts';
 import type { Decided } from './decision.ts';
 
@@ -37,4 +37,18 @@ export const gatewayChanges = (
     ...(isHeld || identity.isDeleting ? [] : [{ kind: 'hold' } as const]),
     ...(shows(status, wanted, gatewayOwnership) ? [] : [{ kind: 'status', status: wanted } as const]),
   ];
+};
+
+/** How many EIPs a status lists. */
+export const eipsIn = ({ nodeList = [] }: EgressGatewayStatus): number =>
+  nodeList.reduce((sum, { eips = [] }) => sum + eips.length, 0);
+
+/** True when the new status only lists other EIPs: the nodes, their phases and the conditions are as they were. */
+export const canWaitLonger = (before: EgressGatewayStatus | undefined, after: EgressGatewayStatus): boolean => {
+  const healthOf = ({ nodeList = [], conditions = [], observedGeneration }: EgressGatewayStatus) => ({
+    observedGeneration,
+    nodes: nodeList.map(({ name, status }) => `${name} ${status}`),
+    conditions: conditions.map(({ type, reason, message }) => `${type} ${reason} ${message}`),
+  });
+  return before !== undefined && isSame(healthOf(before), healthOf(after));
 };

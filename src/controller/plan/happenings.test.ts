@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PolicyStatus } from '../../api/policy.ts';
-import { conditionsOf, type Findings } from '../conditions.ts';
+import { conditionsOf, type Findings } from '../../core/conditions.ts';
 import { gatewayHappenings, policyHappenings, tunnelHappenings } from './happenings.ts';
 
 const conditions = (findings: Findings) => conditionsOf(findings, 1, undefined, new Date('2026-01-01T00:00:00Z'));
 const allocated = conditions({ Allocated: { reason: 'EipAllocated', sentence: 'It has an EIP.' } });
 const noNode = conditions({ Allocated: { reason: 'NoReadyNode', sentence: 'No node is ready.' } });
+const inUse = conditions({ Programmed: { reason: 'EipInUse', sentence: '66:00:00:00:00:01 has it.' } });
+const waiting = conditions({ Programmed: { reason: 'WaitingForNodes', sentence: 'Not yet.' } });
 const status = (ipv4: string, node: string): PolicyStatus => ({ eip: { ipv4 }, node, conditions: allocated });
 const told = (happenings: ReturnType<typeof policyHappenings>) =>
   happenings.map(({ type, reason }) => `${type} ${reason}`);
@@ -22,6 +24,8 @@ describe('policyHappenings', () => {
     ['the loss of all nodes', before, { ...before, conditions: noNode }, ['Warning NoReadyNode']],
     ['a bad start', undefined, { conditions: noNode }, ['Warning NoReadyNode']],
     ['the same fault once only', { ...before, conditions: noNode }, { ...before, conditions: noNode }, []],
+    ['that another machine has the EIP', before, { ...before, conditions: inUse }, ['Warning EipInUse']],
+    ['nothing while kernels are waited for', before, { ...before, conditions: waiting }, []],
     ['the end of a fault', { ...before, conditions: noNode }, before, ['Normal EipAllocated']],
   ];
   for (const [name, from, to, expected] of cases) {

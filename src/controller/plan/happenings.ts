@@ -3,9 +3,9 @@ import type { EgressGatewayStatus } from '../../api/egress-gateway.ts';
 import type { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import type { PolicyStatus } from '../../api/policy.ts';
 import type { ConditionType } from '../../api/reason.ts';
-import { isReason, type Reason } from '../../api/reasons.ts';
+import { isReason, type Reason, reasons } from '../../api/reasons.ts';
 import { listed } from '../../core/finding.ts';
-import type { AnyStatus } from '../owned-status.ts';
+import type { AnyStatus } from '../../runtime/kube/owned-status.ts';
 
 /** Something that happened to an object. */
 export interface Happening {
@@ -18,7 +18,11 @@ export interface Happening {
 export const policyHappenings = (before: PolicyStatus | undefined, after: PolicyStatus): readonly Happening[] => [
   ...moves(before, after),
   ...transitions(before, after, ['Accepted', 'Allocated']),
+  // Waiting for kernels is normal; some of what agents find is not, and people look at the policy first.
+  ...transitions(before, after, ['Programmed']).filter(({ reason }) => isToldInEvents(reason)),
 ];
+
+const isToldInEvents = (reason: Reason): boolean => reasons[reason].places.some((place) => place === 'Event');
 
 /** What happened to a gateway between two statuses. */
 export const gatewayHappenings = (

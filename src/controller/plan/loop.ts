@@ -5,9 +5,9 @@
 import { type KindName, resourceOf } from '../../api/kinds.ts';
 import type { ReconcileResult } from '../../runtime/control/controller.ts';
 import type { EventFacts } from '../../runtime/kube/event-recorder.ts';
+import type { AnyStatus } from '../../runtime/kube/owned-status.ts';
 import { apiVersionOf, refOf } from '../../runtime/kube/resource.ts';
 import type { Cache, Identity, Kept } from '../caches.ts';
-import type { AnyStatus } from '../owned-status.ts';
 import type { PartDeps } from '../part.ts';
 import type { Change } from './change.ts';
 import type { Decision } from './decision.ts';

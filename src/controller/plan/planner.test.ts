@@ -111,6 +111,11 @@ describe('Planner', () => {
     assert.equal(await decisionsAfter('policies', { kind: 'delete', key: 'red/p', previous: first }), 1, 'it is gone');
     const gateway = kept(gatewayObject('g'), projectGateway(gatewayObject('g')));
     assert.equal(await decisionsAfter('gateways', { kind: 'put', key: 'g', value: gateway, previous: gateway }), 0);
+    const annotations = { 'egressgateway.spidernet.io/move-eips': '10.6.1.1=a' };
+    const wish = { ...gatewayObject('g'), metadata: { ...gatewayObject('g').metadata, annotations } };
+    const wished = kept(wish, projectGateway(wish));
+    const moved = { kind: 'put', key: 'g', value: wished, previous: gateway } as const;
+    assert.equal(await decisionsAfter('gateways', moved), 1, 'somebody wants an EIP elsewhere');
     await end();
   });
 

@@ -113,7 +113,8 @@ export class Planner {
       caches.nodes.subscribe(tell),
       caches.namespaces.subscribe(tell),
       caches.clusterInfos.subscribe(tell),
-      this.#subscribeTo(caches.gateways, ({ identity }) => identity.generation),
+      // The generation counts changes of the spec; wishes are annotations.
+      this.#subscribeTo(caches.gateways, ({ identity, view }) => [identity.generation, view.moves]),
       this.#subscribeTo(caches.policies, ({ identity }) => identity.generation),
       this.#subscribeTo(caches.clusterPolicies, ({ identity }) => identity.generation),
       this.#subscribeTo(caches.tunnels, ({ view: { device, held } }) => ({ device, held })),

@@ -5,10 +5,10 @@
 import { compareRevisions } from '../../core/revision.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { KubeClient } from '../../runtime/kube/client.ts';
+import { type AnyStatus, clearing, type Ownership } from '../../runtime/kube/owned-status.ts';
 import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
 import { assertNever } from '../../runtime/process/bug.ts';
 import { type Identity, identityOf, type Kept } from '../caches.ts';
-import { type AnyStatus, clearing, type Ownership } from '../owned-status.ts';
 import type { Change } from './change.ts';
 
 /** What is written, and as whom. */

@@ -19,6 +19,7 @@ export interface Metadata {
   readonly creationTimestamp?: string | undefined;
   readonly deletionTimestamp?: string | undefined;
   readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
 /** When the object was made. A manifest that was never applied counts as younger than everything that was. */

@@ -1,8 +1,9 @@
 /** GatewayView from an EgressGateway. */
 import { EgressGatewaySpec, type NodePolicy, nodePolicies } from '../../api/egress-gateway.ts';
 import type { LabelSelector } from '../../api/label-selector.ts';
+import { annotations } from '../../api/names.ts';
 import { type Finding, finding } from '../finding.ts';
-import { contains, type IntervalSet, poolOf } from '../ip/index.ts';
+import { contains, type IntervalSet, type Ip, parseIp, poolOf } from '../ip/index.ts';
 import { compileSelector, nothing, type Selector } from '../labels.ts';
 import type { Eip, GatewaySpecView, GatewayView } from '../view.ts';
 import { readEip, readEntries } from './address.ts';
@@ -24,9 +25,20 @@ export const projectGateway = (object: ApiObject): GatewayView => {
     generation: metadata.generation ?? 0,
     isDeleting: metadata.deletionTimestamp !== undefined,
     spec: parsed.value && specOf(parsed.value, parsed.faults, who, problems),
+    moves: movesIn(metadata.annotations?.[annotations.moveEips] ?? ''),
     problems,
   };
 };
+
+/** What cannot be read is no wish. */
+const movesIn = (text: string): ReadonlyMap<Ip, string> =>
+  new Map(
+    text.split(',').flatMap((entry): [Ip, string][] => {
+      const [address = '', node = ''] = entry.trim().split('=');
+      const ip = parseIp(address);
+      return ip.ok && node !== '' ? [[ip.value, node]] : [];
+    }),
+  );
 
 const specOf = (
   spec: EgressGatewaySpec,

@@ -1,4 +1,5 @@
 /** Views of the objects of Kubernetes itself: Node, Namespace and Pod. */
+import { annotations } from '../../api/names.ts';
 import { type Cidr, isIpv4, isIpv6, parseCidrMasking } from '../ip/index.ts';
 import type { NamespaceView, NodeView, PodView } from '../view.ts';
 import { ipOrNone } from './address.ts';
@@ -42,6 +43,7 @@ const ADDRESS_TYPES = ['InternalIP', 'ExternalIP'];
 export const projectNode = ({ metadata, spec, status }: NodeObject): NodeView => ({
   name: metadata.name,
   isReady: (status?.conditions ?? []).some(({ type, status: value }) => type === 'Ready' && value === 'True'),
+  isDraining: metadata.annotations?.[annotations.drain] === 'true',
   labels: metadata.labels ?? {},
   addresses: (status?.addresses ?? [])
     .filter(({ type }) => ADDRESS_TYPES.includes(type))

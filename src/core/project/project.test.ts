@@ -136,6 +136,7 @@ describe('projectNode', () => {
     assert.deepEqual(node, {
       name: 'a',
       isReady: false,
+      isDraining: false,
       labels: {},
       addresses: ['10.0.0.1', '2001:db8::1'],
       podCidrs: ['10.244.1.0/24'],

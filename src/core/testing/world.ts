@@ -3,6 +3,7 @@
  * way the controller does; record() writes a plan into their statuses; agentsReport() does what agents do. Read World
  * first. Not shipped.
  */
+import { isDeepStrictEqual } from 'node:util';
 import { Config } from '../../api/config.ts';
 import type { Plan } from '../plan.ts';
 import {
@@ -69,6 +70,37 @@ export const viewOf = (world: World): ClusterView => ({
   ),
   namespaces: [...world.namespaces.values()].map(projectNamespace),
 });
+
+/**
+ * Makes a viewOf that gives for every object that says the same as last time the very value of last time, as the caches
+ * of a controller do.
+ */
+export const createViewer = (): ((world: World) => ClusterView) => {
+  const known = new Map<string, unknown>();
+  const keep = <T>(name: string, value: T): T => {
+    // Under one name there are only values of one type.
+    const last = known.get(name) as T | undefined;
+    if (last !== undefined && isDeepStrictEqual(last, value)) return last;
+    known.set(name, value);
+    return value;
+  };
+  return (world) => {
+    const view = viewOf(world);
+    return {
+      settings: keep('settings', view.settings),
+      ranges: keep('ranges', view.ranges),
+      nodes: view.nodes.map((node) => keep(`node ${node.name}`, node)),
+      tunnels: view.tunnels.map((tunnel) => keep(`tunnel ${tunnel.node}`, tunnel)),
+      gateways: view.gateways.map((gateway) => keep(`gateway ${gateway.name}`, gateway)),
+      policies: view.policies.map((policy) => {
+        // A new binding does not make the spec a new value.
+        const spec = policy.spec && keep(`spec ${policy.key}`, policy.spec);
+        return keep(`policy ${policy.key}`, { ...policy, spec });
+      }),
+      namespaces: view.namespaces.map((namespace) => keep(`namespace ${namespace.name}`, namespace)),
+    };
+  };
+};
 
 // An agent that has never reported has never been heard of.
 const heartbeatIn = (world: World, tunnel: ApiObject): TunnelView['heartbeat'] => {

@@ -43,6 +43,8 @@ const IS_OURS = `ct mark and ${markText(0xfe000000)} == ${markText(SLOT_KIND)}`;
 const IS_TUNNEL_BOUND = `meta mark and ${markText(0xfe000000)} == ${markText(SLOT_KIND)}`;
 const kindOf = (what: string, kind: number): string => `${what} and ${markText(KIND_MASK)} == ${markText(kind)}`;
 const slotAs = (kind: number): string => `meta mark set meta mark and ${markText(SLOT_MASK)} or ${markText(kind)}`;
+/** The first segment of each side, which names the size of those to come. */
+const CLAMP = 'tcp flags & (syn | rst) == syn jump clamp';
 const drop = (reason: DropReason): string => `meta mark set ${markText(dropReasons[reason])} goto dropped`;
 /** To the node itself, such as a DNS server on it, and what is not routed at all. */
 const NOT_ROUTED = 'fib daddr type { local, broadcast, anycast, multicast }';
@@ -84,15 +86,16 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
   {
     name: 'from_tunnel',
     // A packet without a connection has no direction.
-    rules: [
-      'ct direction original goto from_worker',
-      'ct direction reply meta mark set 0 return',
-      drop('tunnel_stateless'),
-    ],
+    rules: ['ct direction original goto from_worker', 'ct direction reply goto to_pod', drop('tunnel_stateless')],
   },
   {
     name: 'from_worker',
-    rules: [slotAs(SNAT_KIND), 'ct mark 0 ct mark set ether saddr map @vtep_node'],
+    rules: [slotAs(SNAT_KIND), CLAMP, 'ct mark 0 ct mark set ether saddr map @vtep_node'],
+  },
+  {
+    // The answer of the server leaves by the device of the pod, whose route knows no tunnel.
+    name: 'to_pod',
+    rules: [CLAMP, 'meta mark set 0'],
   },
   {
     name: 'known',
@@ -162,6 +165,7 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
     rules: [`${NOT_ROUTED} return`, 'ip daddr @cluster4 return', 'ip6 daddr @cluster6 return', drop('pod_stateless')],
   },
   {
+    // Both ends of the tunnel clamp both directions, as their tunnels may differ in size: what goes in, and what comes out.
     name: 'clamp',
     rules: [
       `meta nfproto ipv4 tcp option maxseg size set ${mss.ipv4} return`,
@@ -216,20 +220,16 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
     rules: ['snat ip to ip saddr', 'snat ip6 to ip6 saddr'],
   },
   {
-    // One chain for all that is done last, after every NAT: each chain of a hook costs every packet. Segments are clamped
-    // in both directions: the answer of the server leaves by the device of the pod, whose route knows no tunnel.
+    // One chain for all that is done last, after every NAT: each chain of a hook costs every packet.
     name: 'depart',
     hook: 'type filter hook postrouting priority srcnat + 10',
-    rules: [
-      `tcp flags & (syn | rst) == syn ${IS_OURS} jump clamp`,
-      `${IS_TUNNEL_BOUND} goto into_tunnel`,
-      `${kindOf('meta mark', SNAT_KIND)} goto sent`,
-    ],
+    rules: [`${IS_TUNNEL_BOUND} goto into_tunnel`, `${kindOf('meta mark', SNAT_KIND)} goto sent`],
   },
   {
     // Somebody may have taken a rule, a route or the device away. A reply that goes another way still ends at its pod.
     name: 'into_tunnel',
     rules: [
+      CLAMP,
       `oifname "${device}" ${slotAs(TUNNELLED_KIND)} return`,
       `${kindOf('meta mark', SLOT_KIND)} ${drop('astray')}`,
     ],

@@ -2,7 +2,7 @@
  * Store holds the projected objects of one informer by key, with named indexes that are kept on every write.
  * Only the informer writes; everybody else sees `StoreView`. Values are deeply frozen: a reader cannot damage them.
  */
-import { isDeepStrictEqual } from 'node:util';
+import { sharing } from './sharing.ts';
 
 /** From a value to the index entries it stands under; an empty list keeps it out of the index. */
 export type IndexFunctions<T, I extends string> = Readonly<Record<I, (value: T) => readonly string[]>>;
@@ -71,11 +71,15 @@ export class Store<T, I extends string = never> implements StoreView<T, I> {
     return this.keysBy(index, entry).flatMap((key) => this.#valueByKey.get(key) ?? []);
   }
 
-  /** Writes a value and freezes it. Returns undefined when an equal value is already there. */
-  put(key: string, value: T): StoreChange<T> | undefined {
+  /**
+   * Writes a value and freezes it. Returns undefined when an equal value is already there. Parts that equal those of
+   * the value before are the same parts; see sharing.ts.
+   */
+  put(key: string, next: T): StoreChange<T> | undefined {
     const previous = this.#valueByKey.get(key);
+    const value = previous === undefined ? next : sharing(previous, next);
     if (previous !== undefined) {
-      if (isDeepStrictEqual(previous, value)) return undefined;
+      if (value === previous) return undefined;
       this.#unindex(key, previous);
     }
     this.#valueByKey.set(key, deepFreeze(value));

@@ -113,6 +113,10 @@ function makePool(origin: string, tls: TlsMaterial): Pool {
     headersTimeout: 0,
     bodyTimeout: 0,
     keepAliveTimeout: 30_000,
+    // Over HTTP/2 a request whose body is not sent when it is aborted makes Node write empty frames for ever, in one
+    // uninterrupted loop that eats all memory (Node 26.10, undici 8.12, seen 15 Nov 2026): a lease that could not be renewed in
+    // time was enough. undici speaks HTTP/2 unless it is told not to.
+    allowH2: false,
     connect: {
       timeout: 5_000,
       // libuv probes once per second, ten times: a peer that vanished is noticed 25 s after its last byte.

@@ -1,0 +1,91 @@
+/**
+ * Move is what `vip move` does: it writes on the gateway where an EIP is wanted, waits until the controller and the agents
+ * have made it so, and takes the wish away again: nothing moves back by itself. This file decides; it asks nobody.
+ */
+import { EgressGatewaySpec, EgressGatewayStatus } from '../api/egress-gateway.ts';
+import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
+import { annotations } from '../api/names.ts';
+import { PolicyStatus } from '../api/policy.ts';
+import { contains, type Ip, parseIp, poolOf } from '../core/ip/index.ts';
+import { readSpec, readStatus } from '../core/project/api-object.ts';
+import type { Answer } from './pod-name.ts';
+import type { OwnObjects, Served } from './read.ts';
+
+/** The words of the command. */
+export interface MoveQuestion {
+  readonly egressGatewayName: string;
+  readonly vip: string;
+  readonly targetNode: string;
+}
+
+/** An EIP that is to be on another node. */
+export interface Move {
+  readonly gateway: string;
+  readonly vip: Ip;
+  readonly to: string;
+  /** How many policies leave with it. */
+  readonly policies: number;
+  /** True when it is there already. */
+  readonly isThere: boolean;
+}
+
+/** What is to be moved; a sentence when it cannot be. */
+export const moveOf = (objects: OwnObjects, question: MoveQuestion): Answer<Move> => {
+  const { egressGatewayName: gateway, targetNode: to } = question;
+  const vip = parseIp(question.vip);
+  if (!vip.ok) return refused(`--vip is ${JSON.stringify(question.vip)}: allowed is an EIP such as 10.6.1.21.`);
+  const found = objects.gateways.find(({ metadata }) => metadata.name === gateway);
+  if (found === undefined) return refused(`There is no EgressGateway ${gateway}; choose one of: ${namesOf(objects)}.`);
+  if (!isInPool(found, vip.value)) return refused(`${vip.value} is in no pool of gateway ${gateway}.`);
+  const nodes = readStatus(EgressGatewayStatus, found)?.nodeList ?? [];
+  const target = nodes.find(({ name }) => name === to);
+  if (target === undefined) {
+    const others = nodes.map(({ name }) => name).join(', ') || 'none';
+    return refused(`Gateway ${gateway} does not select node ${to}; it selects: ${others}.`);
+  }
+  if (target.status !== 'Ready') return refused(`Node ${to} is ${target.status ?? 'not seen yet'}, not Ready.`);
+  const nodesNow = nodesWith(objects, vip.value);
+  if (nodesNow.length === 0) return refused(`No policy leaves with ${vip.value}, so there is nothing to move.`);
+  const isThere = nodesNow.every((node) => node === to);
+  return { ok: true, value: { gateway, vip: vip.value, to, policies: nodesNow.length, isThere } };
+};
+
+/** The annotation of a gateway with a wish added, or taken away where `node` is undefined; null when none is left. */
+export const wishesWith = ({ metadata }: Served, vip: Ip, node: string | undefined): string | null => {
+  const kept = (metadata.annotations?.[annotations.moveEips] ?? '')
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '' && !entry.startsWith(`${vip}=`));
+  const all = node === undefined ? kept : [...kept, `${vip}=${node}`];
+  return all.length === 0 ? null : all.join(',');
+};
+
+/** What is left to do until the move is complete; undefined when it is. */
+export const remainingOf = ({ vip, to }: Move, objects: OwnObjects): string | undefined => {
+  const behind = nodesWith(objects, vip).filter((node) => node !== to);
+  if (behind.length > 0) return `policies that are still on ${behind[0]}: ${behind.length}`;
+  const tunnel = objects.tunnels.find(({ metadata }) => metadata.name === to);
+  const held = tunnel && readStatus(EgressTunnelStatus, tunnel)?.report?.eips;
+  return held?.some(({ ip }) => ip === vip) ? undefined : `node ${to} does not report that it holds ${vip}`;
+};
+
+/** The nodes on record for the policies that leave with an EIP. */
+const nodesWith = ({ policies, clusterPolicies }: OwnObjects, vip: Ip): readonly string[] =>
+  [...policies, ...clusterPolicies].flatMap((object) => {
+    const { eip, node } = readStatus(PolicyStatus, object) ?? {};
+    return node !== undefined && (eip?.ipv4 === vip || eip?.ipv6 === vip) ? [node] : [];
+  });
+
+const isInPool = (gateway: Served, vip: Ip): boolean => {
+  const { ippools } = readSpec(EgressGatewaySpec, gateway, '').value ?? {};
+  const pool = poolOf([...(ippools?.ipv4 ?? []), ...(ippools?.ipv6 ?? [])]);
+  return pool.ok && contains(pool.value, vip);
+};
+
+const namesOf = ({ gateways }: OwnObjects): string =>
+  gateways
+    .map(({ metadata }) => metadata.name)
+    .toSorted()
+    .join(', ') || 'none';
+
+const refused = (sentence: string): { readonly ok: false; readonly sentence: string } => ({ ok: false, sentence });

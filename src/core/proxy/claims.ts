@@ -1,0 +1,73 @@
+/**
+ * Claims: what only one can have. A source port belongs to one rule of a proxy, a public name to one destination in the
+ * whole cluster, because the DNS of the cluster answers with one address. Whoever asks first has it, so rules must come in
+ * the order of age.
+ */
+import { type Finding, finding } from '../finding.ts';
+import { proxyPorts, reservedPorts } from './served.ts';
+import type { EgressView, HttpRuleView, TcpRuleView } from './view.ts';
+
+interface Holder {
+  /** Rules with the same one may share: they lead to the same address. */
+  readonly place: string;
+  readonly who: string;
+}
+
+/** The name that a rule puts into the DNS of the cluster; undefined when it has none. */
+export const publishedName = (rule: TcpRuleView | HttpRuleView): string | undefined => {
+  if (rule.kind === 'tcp') return rule.to.kind === 'domain' ? rule.to.name : undefined;
+  return rule.isTransparent && rule.host.kind === 'exact' ? rule.host.name : undefined;
+};
+
+export class Claims {
+  readonly #ports = new Map<string, string>();
+  readonly #names = new Map<string, Holder>();
+
+  /** Takes what the rule needs; undefined when it has it all, else why not, and then it has taken nothing. */
+  take(egress: EgressView, rule: TcpRuleView | HttpRuleView): Finding | undefined {
+    const who = `rule ${rule.name} of BCSEgress ${egress.key}`;
+    const portKey = rule.kind === 'tcp' ? `${egress.proxy} ${rule.sourcePort}` : undefined;
+    const name = publishedName(rule);
+    const refusal =
+      this.#portRefusal(egress, rule, portKey) ??
+      (name === undefined ? undefined : this.#nameRefusal(egress, rule, name));
+    if (refusal !== undefined) return refusal;
+    if (portKey !== undefined) this.#ports.set(portKey, who);
+    if (name !== undefined && !this.#names.has(name)) this.#names.set(name, { place: placeOf(egress, rule), who });
+    return undefined;
+  }
+
+  #portRefusal(egress: EgressView, rule: TcpRuleView | HttpRuleView, portKey: string | undefined): Finding | undefined {
+    if (rule.kind !== 'tcp' || portKey === undefined) return undefined;
+    const { sourcePort } = rule;
+    if (sourcePort >= reservedPorts.first && sourcePort <= reservedPorts.last) {
+      const range = `${reservedPorts.first} to ${reservedPorts.last}`;
+      return finding('PortReserved', `Rule ${rule.name} asks for port ${sourcePort}; the proxy needs ${range} itself.`);
+    }
+    const holder = this.#ports.get(portKey);
+    return holder === undefined
+      ? undefined
+      : finding(
+          'SourcePortTaken',
+          `Port ${sourcePort} of the proxy ${egress.proxy} belongs to ${holder}, which is older.`,
+        );
+  }
+
+  #nameRefusal(egress: EgressView, rule: TcpRuleView | HttpRuleView, name: string): Finding | undefined {
+    const holder = this.#names.get(name);
+    return holder === undefined || holder.place === placeOf(egress, rule)
+      ? undefined
+      : finding('DomainTaken', `The name ${name} belongs to ${holder.who}, which is older.`);
+  }
+}
+
+// Names of TCP rules lead to the Service of their object, those of HTTP rules to the Service of the proxy.
+const placeOf = (egress: EgressView, rule: TcpRuleView | HttpRuleView): string =>
+  rule.kind === 'tcp' ? `rules of ${egress.key}` : `proxy ${egress.proxy}`;
+
+/** Ports of the Service of a proxy that are not of a rule, with the port of the pod behind them. */
+export const servicePorts: readonly { readonly name: string; readonly port: number; readonly targetPort: number }[] = [
+  { name: 'http', port: 80, targetPort: proxyPorts.http },
+  { name: 'http-alt', port: 3128, targetPort: proxyPorts.http },
+  { name: 'tls', port: 443, targetPort: proxyPorts.tls },
+];

@@ -1,0 +1,211 @@
+/**
+ * planProxies decides, from all objects at once, which rules are served, by which proxy, and why the others are not. It is
+ * the one place where that is decided: the operator tells it, the proxies do it.
+ */
+import { type Finding, finding } from '../finding.ts';
+import { compareText, hashText } from '../hash.ts';
+import { Claims, publishedName } from './claims.ts';
+import { forbiddenFor, selfTarget } from './forbidden.ts';
+import { otherServiceNameOf, ruleId, serviceNameOf } from './names.ts';
+import type { HttpServed, RuleSet, ServedRule, TcpServed } from './served.ts';
+import { notAllowed } from './tenants.ts';
+import type { EgressView, HttpRuleView, ProxiesView, ProxyView, RuleView, TcpRuleView } from './view.ts';
+
+export interface ProxiesPlan {
+  /** By `namespace/name` of the BCSEgressController; also those that are referred to and do not exist. */
+  readonly proxies: ReadonlyMap<string, ProxyPlan>;
+  /** By `namespace/name` of the BCSEgress; those that are being deleted are not in it. */
+  readonly egresses: ReadonlyMap<string, EgressPlan>;
+}
+
+export interface ProxyPlan {
+  readonly key: string;
+  /** Undefined when the object does not exist. */
+  readonly view: ProxyView | undefined;
+  readonly rules: RuleSet;
+  /** Keys of the BCSEgress objects that name this proxy, in order; objects that are being deleted do not count. */
+  readonly references: readonly string[];
+}
+
+export interface EgressPlan {
+  readonly view: EgressView;
+  /** A hash of what is to be served of the object, where, and under which names. */
+  readonly revision: string;
+  /** In the order of the object. */
+  readonly rules: readonly RulePlan[];
+}
+
+export interface RulePlan {
+  readonly name: string;
+  /** `namespace/egress/rule`. */
+  readonly id: string;
+  readonly kind: 'tcp' | 'http';
+  /** The id of the served rule that does the work: its own, or that of an older rule with the same host; or why there is none. */
+  readonly verdict:
+    | { readonly ok: true; readonly servedBy: string }
+    | { readonly ok: false; readonly finding: Finding };
+  /** The name that is to answer in the DNS of the cluster; undefined for rules without one and for refused ones. */
+  readonly publish: string | undefined;
+  /** The Service of a TCP rule, in the namespace of the BCSEgress; undefined for other rules and for refused ones. */
+  readonly service: RuleService | undefined;
+}
+
+export interface RuleService {
+  readonly name: string;
+  /** The rule's own port first; then those of rules of the same object with the same name, which share its address. */
+  readonly ports: readonly number[];
+}
+
+/** Plans all proxies. Total and independent of the order of the lists. */
+export const planProxies = (view: ProxiesView): ProxiesPlan => {
+  const proxyByKey = new Map(view.proxies.filter(({ isDeleting }) => !isDeleting).map((proxy) => [proxy.key, proxy]));
+  const egresses = view.egresses.filter(({ isDeleting }) => !isDeleting).toSorted(compareEgressAge);
+  const serving = new Serving(view, proxyByKey);
+  const plans = egresses.map((egress): EgressPlan => {
+    const rules = serving.plan(egress);
+    return { view: egress, revision: revisionOf(JSON.stringify([egress.proxy, egress.rules, rules])), rules };
+  });
+  const keys = new Set([...proxyByKey.keys(), ...egresses.map(({ proxy }) => proxy).filter((key) => key !== '')]);
+  const proxies = [...keys].toSorted(compareText).map((key): [string, ProxyPlan] => {
+    const proxy = proxyByKey.get(key);
+    const references = egresses.filter((egress) => egress.proxy === key).map((egress) => egress.key);
+    const rules = proxy === undefined ? ruleSetOf(key, [], []) : serving.ruleSet(proxy);
+    return [key, { key, view: proxy, rules, references: references.toSorted(compareText) }];
+  });
+  const inOrder = plans.toSorted((a, b) => compareText(a.view.key, b.view.key));
+  return { proxies: new Map(proxies), egresses: new Map(inOrder.map((plan) => [plan.view.key, plan])) };
+};
+
+/** The oldest first, then by key: the order in which objects have a right to ports and names. */
+export const compareEgressAge = (a: EgressView, b: EgressView): number =>
+  a.createdAtMs - b.createdAtMs || compareText(a.key, b.key);
+
+/** Rules as they are taken in, object by object in the order of age. */
+class Serving {
+  readonly #view: ProxiesView;
+  readonly #proxyByKey: ReadonlyMap<string, ProxyView>;
+  readonly #claims = new Claims();
+  readonly #servedByProxy = new Map<string, ServedRule[]>();
+  /** Id of the rule that serves a host and port of a proxy. */
+  readonly #hosts = new Map<string, string>();
+  readonly #serviceNames = new Set<string>();
+
+  constructor(view: ProxiesView, proxyByKey: ReadonlyMap<string, ProxyView>) {
+    this.#view = view;
+    this.#proxyByKey = proxyByKey;
+  }
+
+  plan(egress: EgressView): RulePlan[] {
+    const rules = egress.rules.map((rule): RulePlan => {
+      const id = ruleId(egress.key, rule.name);
+      const kind = rule.kind === 'broken' ? rule.of : rule.kind;
+      const refusal = this.#refusal(egress, rule);
+      if (refusal !== undefined || rule.kind === 'broken') {
+        const why = refusal ?? finding('SpecInvalid', `Rule ${rule.name} cannot be read.`);
+        return {
+          name: rule.name,
+          id,
+          kind,
+          verdict: { ok: false, finding: why },
+          publish: undefined,
+          service: undefined,
+        };
+      }
+      return {
+        name: rule.name,
+        id,
+        kind,
+        verdict: { ok: true, servedBy: this.#serve(egress.proxy, rule, id) },
+        publish: publishedName(rule),
+        service: rule.kind === 'tcp' ? { name: this.#serviceName(egress, rule), ports: [rule.sourcePort] } : undefined,
+      };
+    });
+    return withSharedPorts(rules);
+  }
+
+  ruleSet({ key, allowedRanges }: ProxyView): RuleSet {
+    const rules = (this.#servedByProxy.get(key) ?? []).toSorted((a, b) => compareText(a.id, b.id));
+    return ruleSetOf(key, rules, forbiddenFor(this.#view.ranges, allowedRanges));
+  }
+
+  #refusal(egress: EgressView, rule: RuleView): Finding | undefined {
+    if (rule.kind === 'broken') return rule.problem;
+    const proxy = this.#proxyByKey.get(egress.proxy);
+    if (proxy === undefined) return finding('ProxyNotFound', `There is no BCSEgressController ${egress.proxy}.`);
+    const { namespace } = egress;
+    const what = notAllowed(rule, proxy, namespace, this.#view.namespaces.get(namespace) ?? {});
+    if (what !== undefined) {
+      return finding(
+        'ClaimNotAllowed',
+        `The proxy ${proxy.key} does not let rule ${rule.name} of namespace ${namespace} ${what}.`,
+      );
+    }
+    const self = selfTarget(rule, this.#view.ranges);
+    if (self !== undefined) {
+      return finding(
+        self.reason,
+        `Rule ${rule.name} names ${self.address} port ${rule.destPort}, which may be the proxy itself.`,
+      );
+    }
+    return this.#claims.take(egress, rule);
+  }
+
+  /** Returns the id of the rule that serves: an older one has the same host already, or this one does from now on. */
+  #serve(proxy: string, rule: TcpRuleView | HttpRuleView, id: string): string {
+    const served = rule.kind === 'tcp' ? tcpServed(rule, id) : httpServed(rule, id);
+    if (served.kind === 'http') {
+      const key = JSON.stringify([proxy, served.host, served.isTls, served.destPort]);
+      const older = this.#hosts.get(key);
+      if (older !== undefined) return older;
+      this.#hosts.set(key, id);
+    }
+    const list = this.#servedByProxy.get(proxy);
+    if (list === undefined) this.#servedByProxy.set(proxy, [served]);
+    else list.push(served);
+    return id;
+  }
+
+  // `a` with rule `b-c` and `a-b` with rule `c` would both be a-b-c.
+  #serviceName({ namespace, name }: EgressView, rule: TcpRuleView): string {
+    const plain = serviceNameOf(name, rule.name);
+    const chosen = this.#serviceNames.has(`${namespace}/${plain}`) ? otherServiceNameOf(name, rule.name) : plain;
+    this.#serviceNames.add(`${namespace}/${chosen}`);
+    return chosen;
+  }
+}
+
+/** A name has one address, so the first of several rules of an object with the same name carries the ports of all. */
+const withSharedPorts = (rules: readonly RulePlan[]): RulePlan[] => {
+  const named = rules.filter(({ service, publish }) => service !== undefined && publish !== undefined);
+  return rules.map((rule) => {
+    const { service, publish } = rule;
+    const same = named.filter((other) => other.publish === publish);
+    if (service === undefined || same[0] !== rule || same.length === 1) return rule;
+    return { ...rule, service: { ...service, ports: same.flatMap((other) => other.service?.ports ?? []) } };
+  });
+};
+
+const tcpServed = (rule: TcpRuleView, id: string): TcpServed => {
+  const { sourcePort, destPort, to, algorithm, idleSeconds } = rule;
+  return { kind: 'tcp', id, listenPort: sourcePort, destPort, to, algorithm, idleSeconds };
+};
+
+const httpServed = ({ host, isTls, destPort }: HttpRuleView, id: string): HttpServed => ({
+  kind: 'http',
+  id,
+  host,
+  isTls,
+  destPort,
+});
+
+/** A rule set with its revision: what was written down can be told from what was changed since. */
+export const ruleSetOf = (name: string, rules: readonly ServedRule[], forbidden: readonly string[]): RuleSet => ({
+  revision: revisionOf(JSON.stringify([name, rules, forbidden])),
+  name,
+  rules,
+  forbidden,
+});
+
+// Four hashes with different beginnings: 32 bits would meet by chance sooner or later, 128 will not.
+const revisionOf = (text: string): string =>
+  ['a', 'b', 'c', 'd'].map((seed) => hashText(`${seed}${text}`).toString(16).padStart(8, '0')).join('');

@@ -1,0 +1,53 @@
+/** Tenants: which namespaces may use a proxy, and for which ports, names and addresses. */
+import { contains } from '../ip/index.ts';
+import { type Labels, matches } from '../labels.ts';
+import type { HttpRuleView, ProxyView, TcpRuleView, TenantView } from './view.ts';
+
+/** What a rule may not have, in words for a sentence; undefined when it may have everything. */
+export const notAllowed = (
+  rule: TcpRuleView | HttpRuleView,
+  { tenants }: Pick<ProxyView, 'tenants'>,
+  namespace: string,
+  labels: Labels,
+): string | undefined => {
+  if (tenants === undefined) return undefined;
+  const own = tenants.filter((tenant) => isMeant(tenant, namespace, labels));
+  if (own.length === 0) return 'use it at all';
+  // One entry must allow all of the rule: two halves of a permission are not one.
+  if (own.some((tenant) => lacking(rule, tenant) === undefined)) return undefined;
+  return own.map((tenant) => lacking(rule, tenant)).find((what) => what !== undefined);
+};
+
+const isMeant = ({ namespaces, selector }: TenantView, namespace: string, labels: Labels): boolean =>
+  namespaces.includes(namespace) || (selector !== undefined && matches(selector, labels));
+
+const lacking = (rule: TcpRuleView | HttpRuleView, { to, ports }: TenantView): string | undefined => {
+  if (rule.kind === 'tcp' && ports !== undefined) {
+    const { sourcePort } = rule;
+    if (!ports.some(({ first, last }) => first <= sourcePort && sourcePort <= last)) return `have port ${sourcePort}`;
+  }
+  if (to === undefined) return undefined;
+  const { names, ips } = destinationsOf(rule);
+  const name = names.find((text) => !to.domains.some((domain) => text === domain || text.endsWith(`.${domain}`)));
+  if (name !== undefined) return `lead to ${name}`;
+  const ip = ips.find((address) => !contains(to.ranges, address));
+  return ip === undefined ? undefined : `lead to ${ip}`;
+};
+
+const destinationsOf = (rule: TcpRuleView | HttpRuleView) => {
+  if (rule.kind === 'tcp') {
+    return rule.to.kind === 'domain' ? { names: [rule.to.name], ips: [] } : { names: [], ips: rule.to.ips };
+  }
+  const { host } = rule;
+  switch (host.kind) {
+    case 'exact':
+      return { names: [host.name], ips: [] };
+    case 'suffix':
+      // `*.example.com` is below example.com, and all that it matches is too.
+      return { names: [host.suffix.slice(1)], ips: [] };
+    case 'address':
+      return { names: [], ips: [host.ip] };
+    default:
+      return host satisfies never;
+  }
+};

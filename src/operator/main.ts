@@ -1,0 +1,148 @@
+/**
+ * The operator as a process. It only wires: what the parts do is in their own files. Every replica fills its caches and
+ * serves admission; the one that holds the lease writes.
+ */
+import { randomUUID } from 'node:crypto';
+import { Resolver } from 'node:dns/promises';
+import { hostname } from 'node:os';
+import { EgressError } from '../api/error.ts';
+import { LeaderLease } from '../runtime/control/lease.ts';
+import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
+import type { KubeClient } from '../runtime/kube/client.ts';
+import { EventRecorder } from '../runtime/kube/event-recorder.ts';
+import { createKubeClient } from '../runtime/kube/http-client.ts';
+import { loadAccess } from '../runtime/kube/load-access.ts';
+import { problemLog } from '../runtime/kube/problem-log.ts';
+import { systemClock } from '../runtime/process/clock.ts';
+import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycle.ts';
+import { createLog, type Log } from '../runtime/process/log.ts';
+import { createMetrics, type Metrics } from '../runtime/process/metrics.ts';
+import { HealthServer } from '../runtime/serve/health.ts';
+import { withPatience } from '../runtime/serve/patience.ts';
+import { webhookServing, webhookTrust } from '../runtime/serve/webhook-units.ts';
+import { judgeEgress, webhookPath, webhookService, webhookSet } from './admission.ts';
+import { createCaches } from './caches.ts';
+import type { Resolve } from './dns/names.ts';
+import type { OperatorOptions } from './flags.ts';
+import { Leading } from './leading.ts';
+import { createOperatorMetrics } from './metrics.ts';
+import { readReport } from './replicas.ts';
+import { viewOf } from './world.ts';
+
+const leaseName = 'sallyport-operator';
+/** A thousand new rules are some thousand objects: the API server's own fairness is the limit, not ours. */
+const rateLimit = { perSecond: 500, burst: 1_000 };
+const clock = systemClock;
+const random = Math.random;
+
+/** Runs the operator until it is told to stop, and ends the process with an exit code of exitCodes. */
+export const runOperator = async (options: OperatorOptions, version: string, port: ProcessPort): Promise<void> => {
+  const log = createLog({ process: 'operator', level: options.logLevel });
+  await new Lifecycle({ process: port, clock, log }).run((lifecycle) => start(options, version, lifecycle, log));
+};
+
+/** Never resolves; rejects when the start fails, or when a part finds that it was given what cannot work. */
+const start = async (options: OperatorOptions, version: string, lifecycle: Lifecycle, log: Log): Promise<void> => {
+  const metrics = createMetrics();
+  const client = await connect(options, version, metrics);
+  const { namespace, proxyNamespaces, dns } = options;
+  const identity = `${hostname()}_${randomUUID()}`;
+  const caches = createCaches({
+    client,
+    clock,
+    random,
+    onProblem: problemLog(log, clock),
+    proxyNamespaces,
+    dnsConfigMap: dns?.configMap,
+  });
+  for (const [name, cache] of caches.all) metrics.observeInformer(name, cache);
+  const events = new EventRecorder({ client, clock, random, controller: 'sallyport.io/operator', instance: identity });
+  const patience = { clock, view: () => viewOf(caches), missing: () => caches.missing() };
+  const webhooks = {
+    client,
+    clock,
+    random,
+    log,
+    metrics,
+    namespace,
+    serviceName: webhookService,
+    url: options.webhookUrl,
+  };
+  const serving = webhookServing(webhooks, options.webhook, { [webhookPath]: withPatience(judgeEgress, patience) });
+  const trust = webhookTrust(webhooks, [webhookSet]);
+  const leading = new Leading({
+    client,
+    caches,
+    clock,
+    log,
+    events,
+    hooks: createOperatorMetrics(metrics.instruments, caches),
+    settings: { ...options, operatorNamespace: namespace },
+    dns: dns && { configMap: dns.configMap, resolve: resolverOf(dns.servers) },
+    readReport,
+  });
+  const hooks = metrics.lease(leaseName);
+  const store = kubeLeaseStore(client, { namespace, name: leaseName });
+  const lease = new LeaderLease({ store, identity, clock, random, log, hooks });
+  const onLead = (missing: () => readonly string[]) => () => (lease.isLeader() ? joined(missing()) : undefined);
+  const health = new HealthServer({
+    clock,
+    log,
+    stopping: lifecycle.stopping,
+    metrics: metrics.registry,
+    readiness: [
+      { name: 'caches', missing: () => joined(caches.missing()) },
+      { name: 'admission', missing: () => joined(serving.missing()) },
+      { name: 'webhooks', missing: onLead(() => trust.missing()) },
+      { name: 'operator', missing: onLead(() => leading.missing()) },
+    ],
+  });
+  const port = await health.listen(options.health);
+  log.info({ component: 'health' }, `health and metrics on port ${port}`);
+  const refused = Promise.withResolvers<never>();
+  lifecycle.start('health', (signal) => onStop(signal, () => health.close()));
+  lifecycle.start('client', (signal) => onStop(signal, () => client.close()));
+  lifecycle.start('caches', (signal) => caches.run(signal));
+  lifecycle.start('events', (signal) => events.run(signal));
+  lifecycle.start('admission', (signal) =>
+    serving.run(signal).catch((error: unknown) => {
+      // The port may be in use, which turns out when there is a certificate to serve with.
+      if (!(error instanceof EgressError)) throw error;
+      refused.reject(error);
+    }),
+  );
+  lifecycle.start('lease', (signal) =>
+    lease.run(signal, {
+      onLeading: () => {
+        lifecycle.start('webhooks', (own) => trust.run(own));
+        lifecycle.start('operator', (own) => leading.run(own));
+      },
+      onLost: () => lifecycle.crash(),
+    }),
+  );
+  return refused.promise;
+};
+
+const connect = async (
+  { kubeconfigPath }: OperatorOptions,
+  version: string,
+  { onRequest }: Metrics,
+): Promise<KubeClient> => {
+  const access = await loadAccess(kubeconfigPath === undefined ? {} : { path: kubeconfigPath });
+  const userAgent = `sallyport-operator/${version}`;
+  return createKubeClient({ access, userAgent, clock, random, rateLimit, onRequest });
+};
+
+/** Asks the DNS of the cluster; a name without addresses is an empty list. */
+const resolverOf = (servers: readonly string[]): Resolve => {
+  const resolver = new Resolver({ timeout: 1_000, tries: 2 });
+  if (servers.length > 0) resolver.setServers(servers);
+  const ask = async (answer: Promise<string[]>): Promise<string[]> =>
+    answer.catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOTFOUND' || error.code === 'ENODATA') return [];
+      throw error;
+    });
+  return async (name) => (await Promise.all([ask(resolver.resolve4(name)), ask(resolver.resolve6(name))])).flat();
+};
+
+const joined = (lacks: readonly string[]): string | undefined => (lacks.length === 0 ? undefined : lacks.join(', '));

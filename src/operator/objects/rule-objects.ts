@@ -1,0 +1,86 @@
+/**
+ * The Service of a TCP rule, in the namespace of its BCSEgress. It has no selector, because a Service selects pods of its
+ * own namespace only: its EndpointSlices name the ready pods of the proxy.
+ */
+import { resourceOf } from '../../api/kinds.ts';
+import { labels, operatorName } from '../../api/names.ts';
+import { type Ip, isIpv4, isIpv6 } from '../../core/ip/index.ts';
+import type { RulePlan, RuleService } from '../../core/proxy/plan.ts';
+import { labelText, metadataFor, type Owner, sliceManager, type Wanted } from './kind.ts';
+
+/** A pod that serves. */
+export interface ServingPod {
+  readonly name: string;
+  readonly namespace: string;
+  readonly uid: string;
+  readonly ips: readonly Ip[];
+  readonly node: string | undefined;
+}
+
+/** The objects of all rules of a BCSEgress. */
+export const ruleObjects = (
+  egress: { readonly namespace: string; readonly name: string; readonly uid: string },
+  rules: readonly RulePlan[],
+  pods: readonly ServingPod[],
+): Wanted[] => {
+  const owner: Owner = { resource: resourceOf('BCSEgress'), ...egress };
+  return rules.flatMap(({ service }) =>
+    service === undefined
+      ? []
+      : [serviceOf(service, owner), sliceOf(service, owner, 'IPv4', pods), sliceOf(service, owner, 'IPv6', pods)],
+  );
+};
+
+const marksOf = ({ name }: Owner): Readonly<Record<string, string>> => ({ [labels.egress]: labelText(name) });
+
+const serviceOf = ({ name, ports }: RuleService, owner: Owner): Wanted => ({
+  kind: 'services',
+  object: {
+    metadata: metadataFor(name, owner, marksOf(owner)),
+    spec: {
+      ipFamilyPolicy: 'PreferDualStack',
+      ports: ports.map((port) => ({ name: portName(port), protocol: 'TCP', port, targetPort: port })),
+    },
+  },
+});
+
+/** One slice per family, also when it is empty: a cluster of one family does not route the other one. */
+const sliceOf = (
+  { name, ports }: RuleService,
+  owner: Owner,
+  addressType: 'IPv4' | 'IPv6',
+  pods: readonly ServingPod[],
+): Wanted => {
+  const isOfFamily = addressType === 'IPv4' ? isIpv4 : isIpv6;
+  const endpoints = pods.flatMap((pod) => {
+    const [ip] = pod.ips.filter(isOfFamily);
+    return ip === undefined ? [] : [endpointOf(pod, ip)];
+  });
+  return {
+    kind: 'endpointSlices',
+    object: {
+      ...sliceFrame(name, owner, addressType),
+      addressType,
+      endpoints,
+      ports: ports.map((port) => ({ name: portName(port), protocol: 'TCP', port })),
+    } as Wanted['object'],
+  };
+};
+
+const sliceFrame = (service: string, owner: Owner, addressType: string) => ({
+  metadata: metadataFor(`${service}-${addressType.toLowerCase()}`, owner, {
+    ...marksOf(owner),
+    'kubernetes.io/service-name': service,
+    // Says that it is not for the control plane of Kubernetes to tidy up.
+    [sliceManager]: operatorName,
+  }),
+});
+
+const endpointOf = ({ name, namespace, uid, node }: ServingPod, ip: Ip): object => ({
+  addresses: [ip],
+  conditions: { ready: true },
+  ...(node === undefined ? {} : { nodeName: node }),
+  targetRef: { kind: 'Pod', name, namespace, uid },
+});
+
+const portName = (port: number): string => `rule-${port}`;

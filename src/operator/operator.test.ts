@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, test } from 'node:test';
+import { resourceOf } from '../api/kinds.ts';
+import { finalizers } from '../api/names.ts';
+import { eventually } from '../runtime/testing/eventually.ts';
+import { resources } from './objects/kind.ts';
+import { configMap, OperatorTestWorld, proxyKey } from './testing/world.ts';
+
+const db = { name: 'db', sourceport: 3306, destport: 3306, ips: 'db.example.com' };
+const serviceSpec = { clusterIPs: ['10.96.0.7'] };
+const corefile = '.:53 {\n    errors\n    reload\n}\n';
+
+let world: OperatorTestWorld;
+beforeEach(async () => {
+  world = await OperatorTestWorld.start();
+});
+afterEach(async () => {
+  await world.stop();
+});
+
+/** Plays the API server, which gives Services their addresses. */
+const giveAddresses = (...keys: readonly string[]): void => {
+  for (const key of keys) {
+    const service = world.get(resources.services, key);
+    assert.ok(service, key);
+    world.put(
+      resources.services,
+      key,
+      { spec: { ...(service.spec as object), ...serviceSpec } },
+      { ...service.metadata.labels },
+    );
+  }
+};
+const untilThere = (kind: keyof typeof resources, key: string) =>
+  eventually(`${kind} ${key}`, () => world.get(resources[kind], key) !== undefined);
+
+test('from an object to Synced: the proxy is made, the rule has its Service, a restart writes nothing', async () => {
+  await world.operator();
+  world.egress('shop/orders', { tcp: [db], http: [{ host: 'api.example.com', tls: true }] });
+  for (const kind of ['deployments', 'autoscalers', 'disruptionBudgets', 'networkPolicies', 'services'] as const) {
+    await untilThere(kind, proxyKey);
+  }
+  await untilThere('services', 'shop/orders-db');
+  giveAddresses('shop/orders-db');
+  assert.equal((await world.until('shop/orders', 'Pending')).observedGeneration, 1);
+  world.pod('p1');
+  const status = await world.until('shop/orders', 'Synced');
+  assert.deepEqual(
+    status.conditions?.map(({ type, reason }) => `${type} ${reason}`),
+    ['Accepted Valid', 'Programmed RulesLive', 'Published NamesPublished'],
+  );
+  assert.deepEqual(world.get(resourceOf('BCSEgress'), 'shop/orders')?.metadata.finalizers, [finalizers.egress]);
+  await eventually('the proxy knows who uses it', () => {
+    const proxy = world.status(proxyKey, 'BCSEgressController');
+    return proxy?.references?.[0]?.name === 'orders' && proxy.readyReplicas === 1;
+  });
+  await eventually('the endpoints are there', () =>
+    JSON.stringify(world.get(resources.endpointSlices, 'shop/orders-db-ipv4')).includes('10.244.1.1'),
+  );
+  await eventually('an Event tells it', () => world.events.some(({ reason }) => reason === 'RulesServed'));
+  await world.stopOperator();
+  const before = world.writes;
+  await world.operator();
+  world.put(resourceOf('BCSEgressController'), 'bcs-system/other', { spec: {} });
+  await eventually('it works', () => world.status('bcs-system/other', 'BCSEgressController') !== undefined);
+  await eventually('it is answered', () => world.writes > before);
+  assert.equal(world.writes - before, 1, 'only the status of the new one');
+});
+
+test('silence is Unknown, and a bad answer of one rule is its error', async () => {
+  await world.operator();
+  world.egress('shop/web', {
+    http: [
+      { name: 'a', host: 'a.example.com' },
+      { name: 'b', host: 'b.example.com' },
+    ],
+  });
+  world.pod('p1');
+  await world.until('shop/web', 'Synced');
+  world.alter = () => {
+    throw new Error('no answer');
+  };
+  assert.match((await world.until('shop/web', 'Unknown')).reason ?? '', /No report comes from p1/);
+  world.alter = (report) => ({
+    ...report,
+    rules: report.rules.map((rule) =>
+      rule.id === 'shop/web/a' ? { ...rule, state: 'error', reason: 'RuleRefused', sentence: 'No.' } : rule,
+    ),
+  });
+  const status = await world.until('shop/web', 'Error');
+  assert.deepEqual(
+    status.rules?.map(({ state }) => state),
+    ['Error', 'Synced'],
+  );
+});
+
+test('what is removed is undone: names, Services, the proxy that we made, and then the finalizer', async () => {
+  world.put(resources.configMaps, 'kube-system/coredns', { data: { Corefile: corefile } });
+  await world.operator({ hasDns: true });
+  world.egress('shop/orders', { tcp: [db] });
+  await untilThere('services', 'shop/orders-db');
+  giveAddresses('shop/orders-db');
+  world.pod('p1');
+  const text = (): string => {
+    const found = world.get(resources.configMaps, 'kube-system/coredns');
+    // Written by this test and by the operator.
+    return (found?.data as { Corefile?: string } | undefined)?.Corefile ?? '';
+  };
+  await eventually('the name is in the Corefile', () => text().includes('10.96.0.7 db.example.com'));
+  await eventually('it waits for the name', () =>
+    /does not lead to 10.96.0.7 yet/.test(world.status('shop/orders')?.reason ?? ''),
+  );
+  world.names.set('db.example.com', ['10.96.0.7']);
+  await world.until('shop/orders', 'Synced');
+  await world.remove(resourceOf('BCSEgress'), 'shop/orders');
+  await eventually('the object is gone', () => world.get(resourceOf('BCSEgress'), 'shop/orders') === undefined);
+  await eventually('the Service is gone', () => world.get(resources.services, 'shop/orders-db') === undefined);
+  await eventually('the Corefile is as it was', () => text() === corefile);
+  await eventually('the proxy is gone', () => world.get(resourceOf('BCSEgressController'), proxyKey) === undefined);
+  await eventually('its Deployment is gone', () => world.get(resources.deployments, proxyKey) === undefined);
+});
+
+test('names are not published where the hosts block is of others', async () => {
+  const theirs = '.:53 {\n    hosts {\n      192.0.2.1 a.example.com\n    }\n}\n';
+  world.put(resources.configMaps, 'kube-system/coredns', { data: { Corefile: theirs } });
+  await world.operator({ hasDns: true });
+  world.egress('shop/orders', { tcp: [db] });
+  await untilThere('services', 'shop/orders-db');
+  giveAddresses('shop/orders-db');
+  world.pod('p1');
+  const status = await world.until('shop/orders', 'Error');
+  assert.match(status.rules?.[0]?.reason ?? '', /^DnsNotOurs: .*hosts block already/);
+  assert.deepEqual(world.get(resources.configMaps, `${configMap.namespace}/${configMap.name}`)?.data, {
+    Corefile: theirs,
+  });
+});
+
+test('what Kubernetes refuses is told on the proxy, and others go on', async () => {
+  for (let times = 0; times < 3; times += 1) {
+    world.server.faults.add({ verb: 'apply', plural: 'deployments' }, { kind: 'answer', status: 403 });
+  }
+  await world.operator();
+  world.egress('shop/web', { http: [{ host: 'a.example.com' }] });
+  await eventually('the refusal is told', () => {
+    const conditions = world.status(proxyKey, 'BCSEgressController')?.conditions ?? [];
+    return conditions.some(({ reason }) => reason === 'WorkloadRefused');
+  });
+  await untilThere('services', proxyKey);
+  await untilThere('deployments', proxyKey);
+});
+
+test('figures that settle right after a status was written are told all the same', async () => {
+  await world.operator();
+  world.egress('shop/web', { http: [{ name: 'a', host: 'a.example.com' }] });
+  world.pod('p1');
+  await world.until('shop/web', 'Synced');
+  world.alter = (report) => ({ ...report, rules: report.rules.map((rule) => ({ ...rule, actives: 200 })) });
+  await eventually('open connections are told', () =>
+    JSON.stringify(world.get(resourceOf('BCSEgress'), 'shop/web')).includes('"httpActives":200'),
+  );
+});

@@ -1,0 +1,64 @@
+/** The world of one pass: the plan of this moment, and who serves it. Made from the caches, it decides nothing itself. */
+import { clusterInfoName } from '../api/egress-cluster-info.ts';
+import { emptySet } from '../core/ip/index.ts';
+import { type ProxiesPlan, type ProxyPlan, planProxies } from '../core/proxy/plan.ts';
+import type { ProxiesView } from '../core/proxy/view.ts';
+import type { ClusterRanges } from '../core/view.ts';
+import type { KubeObject } from '../runtime/kube/resource.ts';
+import { type Caches, findMade } from './caches.ts';
+import { isOurs } from './objects/kind.ts';
+import { podMarks } from './objects/proxy-objects.ts';
+import { type KnownPod, podsWith } from './pods.ts';
+
+export interface World {
+  readonly plan: ProxiesPlan;
+  /** Ready pods by the key of their proxy. */
+  readonly readyPods: ReadonlyMap<string, readonly KnownPod[]>;
+}
+
+interface Workload extends KubeObject {
+  readonly spec?: {
+    readonly replicas?: number;
+    readonly selector?: { readonly matchLabels?: Readonly<Record<string, string>> };
+  };
+}
+
+/** Looks at the caches. */
+export const lookAt = (caches: Caches): World => {
+  const plan = planProxies(viewOf(caches));
+  const pods = caches.pods.flatMap(({ store }) => [...store.values()]).filter(({ isReady }) => isReady);
+  const readyPods = new Map([...plan.proxies.values()].map((proxy) => [proxy.key, podsOf(caches, proxy, pods)]));
+  return { plan, readyPods };
+};
+
+/** What plans and verdicts are made from. */
+export const viewOf = ({ egresses, proxies, namespaces, clusterInfos }: Caches): ProxiesView => ({
+  egresses: [...egresses.store.values()].map(({ view }) => view),
+  proxies: [...proxies.store.values()].map(({ view }) => view),
+  namespaces: new Map([...namespaces.store.values()].map(({ metadata }) => [metadata.name, metadata.labels ?? {}])),
+  ranges: clusterInfos.store.get(clusterInfoName) ?? unknownRanges,
+});
+
+/** The Deployment of a proxy, ours or not; undefined when there is none. */
+export const workloadOf = (caches: Caches, key: string): Workload | undefined =>
+  findMade(caches, 'deployments', key) as Workload | undefined;
+
+/** The labels of the pods of a proxy: those of a Deployment that somebody else made, or ours. */
+export const selectorOf = (caches: Caches, key: string, name: string): Readonly<Record<string, string>> => {
+  const workload = workloadOf(caches, key);
+  return workload === undefined || isOurs(workload)
+    ? podMarks(name)
+    : (workload.spec?.selector?.matchLabels ?? podMarks(name));
+};
+
+const podsOf = (caches: Caches, { key, view }: ProxyPlan, pods: readonly KnownPod[]): KnownPod[] =>
+  view === undefined ? [] : podsWith(pods, view.namespace, selectorOf(caches, key, view.name));
+
+/** Without EgressClusterInfo only what is private everywhere counts as inside. */
+const unknownRanges: ClusterRanges = {
+  isKnown: false,
+  services: emptySet,
+  nodes: emptySet,
+  pods: emptySet,
+  custom: emptySet,
+};

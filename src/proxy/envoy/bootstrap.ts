@@ -1,0 +1,57 @@
+/** What Envoy is started with. It names the files where all the rest is found, so Envoy comes back with its rules. */
+import { guardingResolver } from './clusters.ts';
+import { extension, type Message } from './message.ts';
+
+/** Files of one Envoy. */
+export interface EnvoyFiles {
+  readonly bootstrap: string;
+  readonly clusters: string;
+  readonly listeners: string;
+  readonly routes: string;
+  /** Socket of the administration: a file, so that nobody reaches it over the network. */
+  readonly admin: string;
+}
+
+/** Counts that are kept, by the end of their name. All others, thousands per rule, cost memory and are never looked at. */
+export const counts = {
+  actives: 'upstream_rq_active',
+  connections: 'upstream_rq_total',
+  bytesSent: 'upstream_cx_tx_bytes_total',
+  bytesReceived: 'upstream_cx_rx_bytes_total',
+} as const;
+
+const MAX_CONNECTIONS = 100_000;
+
+/** The bootstrap of an Envoy. */
+export const bootstrapOf = (files: EnvoyFiles): Message => ({
+  node: { id: 'sallyport-proxy', cluster: 'sallyport' },
+  admin: { address: { pipe: { path: files.admin, mode: 0o600 } } },
+  dynamic_resources: { cds_config: fromFile(files.clusters), lds_config: fromFile(files.listeners) },
+  typed_dns_resolver_config: guardingResolver,
+  stats_config: {
+    stats_matcher: {
+      inclusion_list: {
+        patterns: [
+          ...Object.values(counts).map((suffix) => ({ suffix: `.${suffix}` })),
+          { prefix: 'http.proxy.' },
+          { prefix: 'tls_refused.' },
+          { prefix: 'listener.rules.' },
+          { prefix: 'listener_manager.' },
+          { prefix: 'cluster_manager.' },
+          { prefix: 'server.' },
+        ],
+      },
+    },
+  },
+  overload_manager: {
+    resource_monitors: [
+      extension(
+        'envoy.resource_monitors.global_downstream_max_connections',
+        'envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig',
+        { max_active_downstream_connections: MAX_CONNECTIONS },
+      ),
+    ],
+  },
+});
+
+const fromFile = (path: string): Message => ({ path_config_source: { path }, resource_api_version: 'V3' });

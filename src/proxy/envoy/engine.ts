@@ -1,0 +1,255 @@
+/**
+ * Envoy as a ProxyEngine. Desired state is three files (clusters, listeners, routes) that Envoy reads whenever one is
+ * replaced; a resource that is the same as before is not touched. Each update has a version, and Envoy tells for every
+ * listener which version is in force or why one was refused: so a rule is called live only when it was seen to be.
+ */
+import { existsSync } from 'node:fs';
+import { rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { EgressError } from '../../api/error.ts';
+import { proxyPorts, type RuleSet, type ServedRule } from '../../core/proxy/served.ts';
+import { wait } from '../../runtime/process/clock.ts';
+import type { Applied, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine.ts';
+import { AccessLines } from './access-lines.ts';
+import { Admin, type ListenerState, type Source } from './admin.ts';
+import { bootstrapOf, type EnvoyFiles } from './bootstrap.ts';
+import { chainNames, HTTP, TLS } from './listeners.ts';
+import type { Message } from './message.ts';
+import { keepRunning } from './program.ts';
+import { readingOf } from './reading.ts';
+import { render } from './render.ts';
+import { ROUTES } from './routes.ts';
+import { VersionedSet } from './versioned-set.ts';
+
+const APPLY_LIMIT_MS = 15_000;
+/** Names that are slow to resolve do not hold up the answer; their rules begin to serve when they are known. */
+const WARMING_LIMIT_MS = 2_000;
+const POLL_MS = 10;
+const REJECTED_POLLS = 5;
+
+/** Makes an Envoy that is not running yet. */
+export const createEnvoy = (parts: EngineParts): ProxyEngine => new Envoy(parts);
+
+class Envoy implements ProxyEngine {
+  readonly name = 'envoy';
+  readonly #parts: EngineParts;
+  readonly #files: EnvoyFiles;
+  readonly #admin: Admin;
+  readonly #lines: AccessLines;
+  readonly #hasIpv6 = existsSync('/proc/net/if_inet6');
+  readonly #clusters = new VersionedSet();
+  readonly #listeners = new VersionedSet();
+  readonly #routes = new VersionedSet();
+  /** The last apply: one runs at a time. */
+  #applying: Promise<unknown> = Promise.resolve();
+  #version = 0;
+  #isDoubtful = true;
+  /** Whether Envoy was given listeners before, and so reads the routes. */
+  #hasListeners = false;
+  /** Whether the last update of a file was refused, as a whole or in part. */
+  readonly #rejects: Record<Source, boolean> = { clusters: false, listeners: false, routes: false };
+  /** How many updates of a file were refused when it was last asked for. */
+  readonly #rejections: Record<Source, number> = { clusters: 0, listeners: 0, routes: 0 };
+  #hasFiles: Promise<void> | undefined;
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts;
+    const file = (name: string): string => join(parts.folder, name);
+    this.#files = {
+      bootstrap: file('bootstrap.json'),
+      clusters: file('clusters.json'),
+      listeners: file('listeners.json'),
+      routes: file('routes.json'),
+      admin: file('admin.sock'),
+    };
+    this.#admin = new Admin(this.#files.admin);
+    this.#lines = new AccessLines(parts.accessLog);
+  }
+
+  cannot(): undefined {
+    return undefined;
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#writeFirstFiles();
+    await keepRunning(this.#parts, this.#files.bootstrap, this.#lines, signal);
+  }
+
+  apply(rules: RuleSet): Promise<Applied> {
+    const turn = this.#applying.then(() => this.#apply(rules));
+    this.#applying = turn.catch(() => {});
+    return turn;
+  }
+
+  async read(): Promise<EngineReading> {
+    return readingOf(await this.#admin.stats(), this.#lines.refused);
+  }
+
+  async #apply(rules: RuleSet): Promise<Applied> {
+    await this.#writeFirstFiles();
+    const next = render(rules, { routesPath: this.#files.routes, hasIpv6: this.#hasIpv6 });
+    this.#version += 1;
+    const deadlineMs = this.#parts.clock.monotonicMs() + APPLY_LIMIT_MS;
+    // After an apply that failed on its way nobody knows what Envoy has read: everything is given again.
+    const isDoubtful = this.#isDoubtful;
+    this.#isDoubtful = true;
+    // Destinations come before the ports that lead to them, and go after them.
+    const hasNewClusters = this.#clusters.set(next.clusters, this.#version, true);
+    if (hasNewClusters || isDoubtful) await this.#bring('clusters', this.#clusters, deadlineMs);
+    const clusters = this.#rejects.clusters ? await this.#refusedClusters(deadlineMs) : [];
+    const hasNewRoutes = this.#routes.set(new Map([[ROUTES, next.routes]]), this.#version);
+    // The first routes are read only when there is a listener that wants them.
+    if (!this.#hasListeners) await this.#write('routes', this.#routes);
+    else if (hasNewRoutes || isDoubtful) await this.#bring('routes', this.#routes, deadlineMs);
+    const hasNewListeners = this.#listeners.set(next.listeners, this.#version);
+    if (hasNewListeners || isDoubtful) await this.#bring('listeners', this.#listeners, deadlineMs);
+    else await this.#until(deadlineMs, () => this.#admin.versions());
+    this.#hasListeners = true;
+    const { states, listeners } = await this.#refusedListeners(next.listeners, deadlineMs);
+    if (this.#clusters.set(next.clusters, this.#version)) await this.#write('clusters', this.#clusters);
+    this.#listeners.retry(listeners);
+    this.#clusters.retry(clusters);
+    this.#routes.retry(this.#rejects.routes ? [ROUTES] : []);
+    this.#isDoubtful = false;
+    return { problems: problemsOf(rules, { states, listeners, clusters, hasRoutes: !this.#rejects.routes }) };
+  }
+
+  /** Writes a file and waits until Envoy has read it: taken it as a whole, or refused something in it. */
+  async #bring(source: Source, set: VersionedSet, deadlineMs: number): Promise<void> {
+    await this.#write(source, set);
+    const wanted = String(this.#version);
+    let polls = 0;
+    await this.#until(deadlineMs, async () => {
+      if ((await this.#admin.versions())[source] === wanted) {
+        this.#rejects[source] = false;
+        return true;
+      }
+      polls += 1;
+      // Asked less often: to find it, Envoy goes through all its counts.
+      if (polls % REJECTED_POLLS !== 0) return undefined;
+      const rejections = await this.#admin.rejected(source);
+      if (rejections === this.#rejections[source]) return undefined;
+      // Also when Envoy was started again and counts anew: who was refused is then found out one by one.
+      this.#rejections[source] = rejections;
+      this.#rejects[source] = true;
+      return true;
+    });
+    if (source !== 'routes') await this.#warm(source, deadlineMs);
+  }
+
+  /** Waits until what was brought is in force. Names that are slow to resolve do not hold up the rest. */
+  async #warm(source: 'clusters' | 'listeners', deadlineMs: number): Promise<void> {
+    const limitMs = Math.min(deadlineMs, this.#parts.clock.monotonicMs() + WARMING_LIMIT_MS);
+    await this.#until(deadlineMs, async () =>
+      (await this.#admin.warming(source)) === 0 || this.#parts.clock.monotonicMs() > limitMs ? true : undefined,
+    );
+  }
+
+  async #refusedClusters(deadlineMs: number): Promise<string[]> {
+    const brought = await this.#until(deadlineMs, () => this.#admin.clusters());
+    return this.#clusters.notIn((name) => brought.get(name));
+  }
+
+  /** Who is not in force. When the whole file was taken nobody has to be asked for. */
+  async #refusedListeners(listeners: ReadonlyMap<string, Message>, deadlineMs: number): Promise<RefusedListeners> {
+    if (!this.#rejects.listeners) return { states: new Map(), listeners: [] };
+    const states = await this.#until(deadlineMs, () => this.#admin.listeners());
+    const missing = this.#listeners.notIn((name) => states.get(name)?.version);
+    // A listener of which only chains changed keeps its old version, so of those without an error the chains are compared.
+    const doubtful = missing.filter((name) => states.has(name) && states.get(name)?.error === undefined);
+    if (doubtful.length === 0) return { states, listeners: missing };
+    const chains = await this.#until(deadlineMs, () => this.#admin.chains(doubtful));
+    return {
+      states,
+      listeners: missing.filter((name) => !isDeepStrictEqual(chains.get(name), chainNames(listeners.get(name)))),
+    };
+  }
+
+  /** Asks until there is an answer. While Envoy does not answer at all it may be starting. */
+  async #until<T>(deadlineMs: number, ask: () => Promise<T | undefined>): Promise<T> {
+    let failure: unknown = new EgressError('ENGINE_FAILED', 'Envoy did not take the rules in time');
+    while (this.#parts.clock.monotonicMs() < deadlineMs) {
+      try {
+        const answer = await ask();
+        if (answer !== undefined) return answer;
+      } catch (error) {
+        if (!(error instanceof EgressError)) throw error;
+        failure = error;
+      }
+      await wait(this.#parts.clock, POLL_MS);
+    }
+    throw failure;
+  }
+
+  /** A started Envoy finds files without rules, not those of an earlier process. */
+  #writeFirstFiles(): Promise<void> {
+    this.#hasFiles ??= (async () => {
+      await rm(this.#files.admin, { force: true });
+      await writeFile(this.#files.bootstrap, JSON.stringify(bootstrapOf(this.#files)));
+      await this.#write('clusters', this.#clusters);
+      await this.#write('listeners', this.#listeners);
+    })();
+    return this.#hasFiles;
+  }
+
+  async #write(source: Source, set: VersionedSet): Promise<void> {
+    const path = this.#files[source];
+    await writeFile(`${path}.new`, set.fileText(this.#version));
+    await rename(`${path}.new`, path);
+  }
+}
+
+interface RefusedListeners {
+  readonly states: ReadonlyMap<string, ListenerState>;
+  /** Names of those that are not in force as they should be. */
+  readonly listeners: readonly string[];
+}
+
+interface Refused extends RefusedListeners {
+  readonly clusters: readonly string[];
+  /** Whether the allow-list was taken. */
+  readonly hasRoutes: boolean;
+}
+
+/** The rules that are not served because of it. */
+const problemsOf = (
+  { rules }: RuleSet,
+  { states, listeners, clusters, hasRoutes }: Refused,
+): Map<string, RuleProblem> => {
+  const problems = new Map<string, RuleProblem>();
+  if (listeners.length === 0 && clusters.length === 0 && hasRoutes) return problems;
+  for (const rule of rules) {
+    const way = waysOf(rule).find(({ listener }) => listeners.includes(listener));
+    if (way !== undefined) problems.set(rule.id, problemOf(states.get(way.listener), way.port));
+    else if (clusters.includes(rule.id)) problems.set(rule.id, destinationRefused);
+    else if (rule.kind === 'http' && !hasRoutes) problems.set(rule.id, routesRefused);
+  }
+  return problems;
+};
+
+/** The listeners without which a rule is not served, with their ports. */
+const waysOf = (rule: ServedRule): { readonly listener: string; readonly port: number }[] =>
+  rule.kind === 'tcp'
+    ? [{ listener: rule.id, port: rule.listenPort }]
+    : [{ listener: HTTP, port: proxyPorts.http }, ...(rule.isTls ? [{ listener: TLS, port: proxyPorts.tls }] : [])];
+
+const destinationRefused: RuleProblem = {
+  reason: 'RuleRefused',
+  sentence: 'Envoy refused the destination of the rule; its log says why.',
+};
+
+const routesRefused: RuleProblem = {
+  reason: 'RuleRefused',
+  sentence: 'Envoy refused the list of allowed hosts and keeps the last one; its log says why.',
+};
+
+const problemOf = (state: ListenerState | undefined, port: number): RuleProblem => {
+  const error = state?.error ?? 'it gave no reason';
+  return error.includes('Address already in use')
+    ? {
+        reason: 'ListenPortTaken',
+        sentence: `Port ${port} of the proxy pod is held by another process.`,
+      }
+    : { reason: 'RuleRefused', sentence: `Envoy refused to listen on port ${port}: ${error}` };
+};

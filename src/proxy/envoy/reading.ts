@@ -1,0 +1,28 @@
+/** From the counts of Envoy to those of rules; pure. */
+import type { EngineReading, RefusalWord, RuleReading } from '../engine.ts';
+import { counts } from './bootstrap.ts';
+
+const PREFIX = 'cluster.';
+const fields = ['actives', 'connections', 'bytesSent', 'bytesReceived'] as const;
+const none: RuleReading = { actives: 0, connections: 0, bytesSent: 0, bytesReceived: 0 };
+
+/** The reading of all rules that were used. Connections that ended before they told their server name leave no line. */
+export const readingOf = (
+  stats: ReadonlyMap<string, number>,
+  refused: ReadonlyMap<RefusalWord, number>,
+): EngineReading => {
+  const rules = new Map<string, RuleReading>();
+  for (const [name, value] of stats) {
+    if (!name.startsWith(PREFIX)) continue;
+    const end = name.lastIndexOf('.');
+    const field = fields.find((each) => counts[each] === name.slice(end + 1));
+    if (field === undefined) continue;
+    const id = name.slice(PREFIX.length, end);
+    rules.set(id, { ...(rules.get(id) ?? none), [field]: value });
+  }
+  const silent = stats.get('listener.rules.downstream_pre_cx_timeout') ?? 0;
+  return {
+    rules,
+    refused: silent === 0 ? refused : new Map([...refused, ['slow', (refused.get('slow') ?? 0) + silent]]),
+  };
+};

@@ -1,0 +1,160 @@
+/**
+ * The allow-list of the HTTP proxy as one route configuration, so that a change of it touches no connection. A request is
+ * judged by its URL (or by its Host when it has none), whole, with its port; what no rule names gets 403.
+ */
+import { isIpv6 } from '../../core/ip/index.ts';
+import type { HostPattern, HttpServed, RuleSet } from '../../core/proxy/served.ts';
+import { hostText } from '../sni-rules.ts';
+import { type Message, seconds } from './message.ts';
+
+/** Name of the one route configuration. */
+export const ROUTES = 'rules';
+/** Key of our own metadata: the access log reads from the route what became of a request. */
+export const METADATA = 'sallyport';
+
+const TUNNEL_IDLE_SECONDS = 3600;
+const REQUEST_IDLE_SECONDS = 300;
+
+/** The allow-list of a rule set. */
+export const routesOf = (rules: RuleSet): Message => {
+  const hosts = hostsOf(rules.rules.filter((rule) => rule.kind === 'http'));
+  const refusal = refusedRoutes(rules.name);
+  return {
+    name: ROUTES,
+    virtual_hosts: [
+      ...hosts.map((host) => ({
+        name: host.domains.join(' '),
+        domains: host.domains,
+        routes: [...routesTo(host), ...refusal],
+      })),
+      { name: 'refused', domains: ['*'], routes: refusal },
+    ],
+    // A server is told nothing of the proxy, and never what a client says to the proxy alone.
+    request_headers_to_remove: [
+      'proxy-authorization',
+      'proxy-connection',
+      'x-envoy-attempt-count',
+      'x-envoy-expected-rq-timeout-ms',
+      'x-envoy-external-address',
+      'x-envoy-internal',
+      'x-forwarded-proto',
+    ],
+  };
+};
+
+/** A host with a port, as clients write it, and the rules that let it through. */
+interface Host {
+  readonly pattern: HostPattern;
+  readonly port: number;
+  readonly domains: readonly string[];
+  readonly plain: HttpServed | undefined;
+  readonly tls: HttpServed | undefined;
+}
+
+/** Every host once: Envoy looks at the most specific one only, so that one also has what wider rules allow. */
+const hostsOf = (rules: readonly HttpServed[]): Host[] => {
+  const byKey = new Map(rules.map((rule) => [domainsOf(rule.host, rule.destPort).join(' '), rule]));
+  return [...byKey.entries()]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { host: pattern, destPort: port }]) => {
+      const covering = rules
+        .filter((rule) => rule.destPort === port && covers(rule.host, pattern))
+        .toSorted((a, b) => widthOf(a.host) - widthOf(b.host));
+      return {
+        pattern,
+        port,
+        domains: domainsOf(pattern, port),
+        plain: covering.find(({ isTls }) => !isTls),
+        tls: covering.find(({ isTls }) => isTls),
+      };
+    });
+};
+
+const domainsOf = (pattern: HostPattern, port: number): string[] => {
+  const text = textOf(pattern);
+  return port === 80 ? [text, `${text}:80`] : [`${text}:${port}`];
+};
+
+const textOf = (pattern: HostPattern): string =>
+  pattern.kind === 'address' && isIpv6(pattern.ip) ? `[${pattern.ip}]` : hostText(pattern);
+
+const covers = (wide: HostPattern, narrow: HostPattern): boolean => {
+  if (wide.kind !== 'suffix') return textOf(wide) === textOf(narrow);
+  if (narrow.kind === 'address') return false;
+  const name = narrow.kind === 'exact' ? narrow.name : narrow.suffix;
+  return name.endsWith(wide.suffix) && (narrow.kind === 'suffix' || name.length > wide.suffix.length);
+};
+
+/** A longer suffix is narrower; a whole name is the narrowest. */
+const widthOf = (pattern: HostPattern): number => (pattern.kind === 'suffix' ? -pattern.suffix.length : -1000);
+
+const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
+  ...(tls === undefined
+    ? []
+    : [
+        {
+          match: { connect_matcher: {}, headers: authorityHeaders(pattern) },
+          route: {
+            cluster: tls.id,
+            timeout: seconds(0),
+            idle_timeout: seconds(TUNNEL_IDLE_SECONDS),
+            upgrade_configs: [{ upgrade_type: 'CONNECT', connect_config: {} }],
+            retry_policy: retries,
+          },
+          metadata: tagged({ kind: 'connect' }),
+        },
+      ]),
+  ...(plain === undefined
+    ? []
+    : [
+        {
+          match: {
+            prefix: '/',
+            headers: [...authorityHeaders(pattern), { name: ':scheme', string_match: { exact: 'http' } }],
+          },
+          route: {
+            cluster: plain.id,
+            timeout: seconds(0),
+            idle_timeout: seconds(REQUEST_IDLE_SECONDS),
+            upgrade_configs: [{ upgrade_type: 'websocket' }],
+            retry_policy: retries,
+          },
+          metadata: tagged({ kind: 'http' }),
+        },
+      ]),
+];
+
+/**
+ * Only connections that could not be made are tried again: no request is ever sent twice. The address that failed is left out
+ * of the next choice by the outlier detection of the cluster, for which the pause is long enough.
+ */
+const retries: Message = {
+  retry_on: 'connect-failure',
+  num_retries: 4,
+  retry_back_off: { base_interval: '0.01s', max_interval: '0.1s' },
+};
+
+/** A wildcard takes whatever ends like it, so all of it must be a name and a port: nothing that two readers could split differently. */
+const authorityHeaders = (pattern: HostPattern): Message[] =>
+  pattern.kind === 'suffix'
+    ? [{ name: ':authority', string_match: { safe_regex: { regex: '[A-Za-z0-9._-]+(:[0-9]+)?' } } }]
+    : [];
+
+/** The answers to what no rule allows; everything that Envoy can read fits one of the three. */
+const refusedRoutes = (name: string): Message[] => {
+  const refusal = (kind: 'http' | 'connect'): Message => ({
+    direct_response: { status: 403, body: { inline_string: refusalText(name) } },
+    metadata: tagged({ kind, refused: 'not-allowed' }),
+  });
+  return [
+    { match: { connect_matcher: {} }, ...refusal('connect') },
+    { match: { prefix: '/' }, ...refusal('http') },
+    { match: { path: '*' }, ...refusal('http') },
+  ];
+};
+
+const refusalText = (name: string): string =>
+  `Sallyport does not let this request through: no http rule of a BCSEgress at the proxy ${name} names this host and port ` +
+  `(a rule with tls is for CONNECT, one without for plain requests).\n`;
+
+const tagged = (fields: Message): Message => ({ filter_metadata: { [METADATA]: fields } });

@@ -1,0 +1,85 @@
+/**
+ * Counts of rules: what has ended comes from the log, what is open from the kernel. A connection that has just ended is in
+ * neither for a moment, so a sum never goes back.
+ */
+import type { Ip } from '../../core/ip/index.ts';
+import type { HostPattern, ServedRule } from '../../core/proxy/served.ts';
+import type { AccessLine } from '../access-line.ts';
+import type { EngineReading, RefusalWord, RuleReading } from '../engine.ts';
+import { endpointText, type SocketRow } from './sockets.ts';
+
+/** Where a host leads now, as far as it is known; undefined when nobody can tell. */
+export type AddressesOf = (host: HostPattern) => readonly Ip[];
+
+interface Ended {
+  readonly connections: number;
+  readonly bytesSent: number;
+  readonly bytesReceived: number;
+}
+
+const nothing: Ended = { connections: 0, bytesSent: 0, bytesReceived: 0 };
+
+export class Counts {
+  readonly #ended = new Map<string, Ended>();
+  readonly #refused = new Map<RefusalWord, number>();
+  /** Rule -> the most connections that were ever told. */
+  readonly #told = new Map<string, number>();
+
+  /** Takes a line of the log. */
+  add(line: AccessLine): void {
+    if (line.refused !== '') this.#refused.set(line.refused, (this.#refused.get(line.refused) ?? 0) + 1);
+    if (line.rule === '') return;
+    const { connections, bytesSent, bytesReceived } = this.#ended.get(line.rule) ?? nothing;
+    this.#ended.set(line.rule, {
+      connections: connections + 1,
+      bytesSent: bytesSent + line.bytesSent,
+      bytesReceived: bytesReceived + line.bytesReceived,
+    });
+  }
+
+  /** The reading of the rules, given all sockets of the pod. */
+  reading(rules: readonly ServedRule[], sockets: readonly SocketRow[], addressesOf: AddressesOf): EngineReading {
+    const open = openOf(rules, sockets, addressesOf);
+    const ids = new Set([...rules.map(({ id }) => id), ...this.#ended.keys()]);
+    return {
+      rules: new Map([...ids].map((id) => [id, this.#readingOf(id, open.get(id) ?? 0)])),
+      refused: new Map(this.#refused),
+    };
+  }
+
+  #readingOf(id: string, actives: number): RuleReading {
+    const { connections, bytesSent, bytesReceived } = this.#ended.get(id) ?? nothing;
+    const told = Math.max(this.#told.get(id) ?? 0, connections + actives);
+    this.#told.set(id, told);
+    return { actives, connections: told, bytesSent, bytesReceived };
+  }
+}
+
+/**
+ * Open connections by rule. Those of a TCP rule are on its own port. Those of a host are the ones from nginx to its addresses:
+ * of several rules whose hosts share an address and port, the first has them all.
+ */
+const openOf = (
+  rules: readonly ServedRule[],
+  sockets: readonly SocketRow[],
+  addressesOf: AddressesOf,
+): Map<string, number> => {
+  const byPort = new Map<number, string>();
+  const byRemote = new Map<string, string>();
+  for (const rule of rules) {
+    if (rule.kind === 'tcp') byPort.set(rule.listenPort, rule.id);
+    else {
+      for (const ip of rule.host.kind === 'address' ? [rule.host.ip] : addressesOf(rule.host)) {
+        const remote = endpointText(ip, rule.destPort);
+        if (!byRemote.has(remote)) byRemote.set(remote, rule.id);
+      }
+    }
+  }
+  const open = new Map<string, number>();
+  for (const { state, localPort, remote } of sockets) {
+    if (state !== 'established') continue;
+    const id = byPort.get(localPort) ?? byRemote.get(remote);
+    if (id !== undefined) open.set(id, (open.get(id) ?? 0) + 1);
+  }
+  return open;
+};

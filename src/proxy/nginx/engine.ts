@@ -1,0 +1,292 @@
+/**
+ * nginx as an engine. A change is a new generation: rendered, tested by the program itself, put in place in one step, and
+ * watched until it is live; what goes wrong on the way costs the rules that are guilty, or the change, never what serves.
+ */
+
+import { existsSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { EgressError } from '../../api/error.ts';
+import { proxyPorts, type RuleSet, type ServedRule } from '../../core/proxy/served.ts';
+import { messageOf } from '../../runtime/process/bug.ts';
+import { wait } from '../../runtime/process/clock.ts';
+import type { Applied, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine.ts';
+import { cannot, cannotTogether, note } from './ability.ts';
+import { readLine } from './access-log.ts';
+import { type AddressesOf, Counts } from './counts.ts';
+import { Drain, type DrainDeps } from './drain.ts';
+import { Generations } from './generations.ts';
+import { findGuilty } from './guilty.ts';
+import { LogTail } from './log-tail.ts';
+import { endLeftover, type Master, readBuild, startMaster, testConfiguration } from './program.ts';
+import { foreignPorts, lastError, missingPorts, reload } from './reload.ts';
+import { accessLogs, type NginxSettings, type Rendered, render, renderEmpty } from './render.ts';
+import { readSockets } from './sockets.ts';
+import { keyOf } from './words.ts';
+
+/** What nginx is made of. Without `addressesOf` open connections of HTTP rules for names are not counted. */
+export interface NginxParts extends EngineParts {
+  readonly addressesOf?: AddressesOf;
+  /** How many older generations may finish their connections at the same time, and how long a change waits for room. */
+  readonly draining?: Pick<DrainDeps, 'most' | 'waitMs'>;
+}
+
+/** Connections of an older generation may go on for so long; a change never waits for them. */
+const DRAIN_SECONDS = 3600;
+const START_LIMIT_MS = 10_000;
+const STOP_LIMIT_MS = 5_000;
+const TAIL_EVERY_MS = 500;
+/** A master that ends again and again is started less and less often. */
+const RESTART_MS = { first: 100, most: 5_000, steady: 10_000 } as const;
+/** Ports are looked at before a reload; one that is taken in between costs another round. */
+const MAX_ROUNDS = 4;
+
+/** The engine; nothing runs before `run`. */
+export const createNginx = (parts: NginxParts): ProxyEngine => new Nginx(parts);
+
+class Nginx implements ProxyEngine {
+  readonly name = 'nginx';
+  readonly #parts: NginxParts;
+  readonly #generations: Generations;
+  readonly #counts = new Counts();
+  readonly #drain: Drain;
+  readonly #tails: readonly LogTail[];
+  /** Identifier in the configuration -> id of the rule; also of rules that are gone, whose connections may go on. */
+  readonly #idByKey = new Map<string, string>();
+  #settings: NginxSettings | undefined;
+  #master: Master | undefined;
+  #isFailed: EgressError | undefined;
+  #wanted: RuleSet | undefined;
+  #live: { readonly generation: string; readonly rules: readonly ServedRule[] } = { generation: '', rules: [] };
+  /** Changes wait for each other. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: NginxParts) {
+    const { folder, clock, log } = parts;
+    this.#parts = parts;
+    this.#generations = new Generations(folder);
+    this.#drain = new Drain({ clock, log, ...parts.draining });
+    this.#tails = accessLogs(folder).map(
+      (file) =>
+        new LogTail({
+          file,
+          clock,
+          onLine: (line) => this.#take(line),
+          reopen: () => this.#master?.signal('SIGUSR1'),
+        }),
+    );
+  }
+
+  cannot(rule: ServedRule): RuleProblem | undefined {
+    return cannot(rule);
+  }
+
+  note(rule: ServedRule): string | undefined {
+    return note(rule);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    const { program, folder, clock, log } = this.#parts;
+    const counting = new AbortController();
+    const tailing = this.#tail(counting.signal);
+    try {
+      const { streamModule } = await readBuild(program);
+      this.#settings = {
+        folder,
+        streamModule,
+        workers: availableParallelism(),
+        hasIpv6: existsSync('/proc/net/if_inet6'),
+        isRoot: process.getuid?.() === 0,
+        drainSeconds: DRAIN_SECONDS,
+      };
+      await endLeftover(folder);
+      await this.#generations.clear();
+      let pauseMs: number = RESTART_MS.first;
+      while (!signal.aborted) {
+        const startedMs = clock.monotonicMs();
+        const master = await this.#start(this.#settings);
+        const how = await Promise.race([master.ended, aborted(signal, master.ended)]);
+        this.#master = undefined;
+        if (how === undefined) {
+          await master.stop(STOP_LIMIT_MS);
+          break;
+        }
+        const words = (await lastError(folder)) ?? 'its log does not say why';
+        log.error({ component: 'nginx' }, `nginx ended with ${how} and is started again: ${words}`);
+        await master.abandon(2_000);
+        pauseMs =
+          clock.monotonicMs() - startedMs > RESTART_MS.steady
+            ? RESTART_MS.first
+            : Math.min(pauseMs * 2, RESTART_MS.most);
+        await wait(clock, pauseMs, signal);
+      }
+    } catch (error) {
+      this.#isFailed = error instanceof EgressError ? error : undefined;
+      throw error;
+    } finally {
+      // Only now: the last lines are written when the program ends.
+      counting.abort();
+      await tailing;
+    }
+  }
+
+  apply(rules: RuleSet): Promise<Applied> {
+    this.#wanted = rules;
+    return this.#inTurn(() => this.#apply(rules));
+  }
+
+  async read(): Promise<EngineReading> {
+    const master = this.#master;
+    if (master === undefined || (await master.generation()) === undefined) throw this.#failed('nginx does not answer');
+    for (const tail of this.#tails) await tail.read();
+    const sockets = readSockets(master.pid);
+    return this.#counts.reading(this.#live.rules, sockets, this.#parts.addressesOf ?? (() => []));
+  }
+
+  /** Starts with a configuration that listens nowhere, which cannot fail; the rules come by the same way as any change. */
+  async #start(settings: NginxSettings): Promise<Master> {
+    const { program, folder, clock, log } = this.#parts;
+    await this.#generations.clearSockets();
+    const empty = renderEmpty(settings);
+    await this.#generations.write(empty);
+    await this.#generations.choose(empty.generation);
+    this.#live = { generation: empty.generation, rules: [] };
+    const master = await startMaster(program, folder, this.#generations.currentFile, clock);
+    this.#master = master;
+    const wanted = this.#wanted;
+    if (wanted !== undefined) {
+      this.#inTurn(() => this.#apply(wanted)).catch((error: unknown) =>
+        log.error({ component: 'nginx' }, `the rules are not live after a restart: ${messageOf(error)}`),
+      );
+    }
+    return master;
+  }
+
+  async #apply(rules: RuleSet): Promise<Applied> {
+    const master = await this.#up();
+    const problems = new Map(cannotTogether(rules));
+    for (const rule of rules.rules) {
+      this.#idByKey.set(keyOf(rule.id), rule.id);
+      const problem = cannot(rule);
+      if (problem !== undefined) problems.set(rule.id, problem);
+    }
+    for (let round = 1; round <= MAX_ROUNDS; round += 1) {
+      this.#refuseForeign(master, rules, problems);
+      const rendered = await this.#tested(rules, problems);
+      const served = without(rules, problems);
+      const ports = portsOf(served);
+      if (rendered.generation === this.#live.generation && missingPorts(master.pid, ports).length === 0) {
+        return { problems };
+      }
+      await this.#drain.makeRoom(master);
+      const before = await this.#generations.choose(rendered.generation);
+      const reloaded = await reload(
+        master,
+        this.#parts.folder,
+        { generation: rendered.generation, ports },
+        this.#parts.clock,
+      );
+      if (reloaded.kind === 'live') {
+        this.#live = { generation: rendered.generation, rules: served.rules };
+        await this.#generations.keep([rendered.generation]);
+        return { problems };
+      }
+      // nginx goes on with what it had; a restart must not read what it refused.
+      if (before !== undefined) await this.#generations.choose(before);
+      if (reloaded.kind === 'failed') throw this.#failed(reloaded.sentence);
+      for (const [port, words] of reloaded.ports) this.#refusePort(rules, problems, port, words);
+    }
+    throw this.#failed('the ports of the rules change hands faster than they can be taken');
+  }
+
+  /** Takes rules out whose port somebody else listens on: nginx would refuse all of them for one. */
+  #refuseForeign(master: Master, rules: RuleSet, problems: Map<string, RuleProblem>): void {
+    for (const port of foreignPorts(master.pid, portsOf(without(rules, problems)))) {
+      this.#refusePort(rules, problems, port, 'another process of the pod listens on it');
+    }
+  }
+
+  #refusePort(rules: RuleSet, problems: Map<string, RuleProblem>, port: number, words: string): void {
+    const rule = rules.rules.find((one) => one.kind === 'tcp' && one.listenPort === port);
+    if (rule === undefined) throw this.#failed(`port ${port} of the proxy itself cannot be had: ${words}`);
+    problems.set(rule.id, { reason: 'ListenPortTaken', sentence: `port ${port} cannot be had: ${words}` });
+  }
+
+  /** A configuration of the rules that the program accepts; those that it does not are told. */
+  async #tested(rules: RuleSet, problems: Map<string, RuleProblem>): Promise<Rendered> {
+    const settings = this.#settings;
+    if (settings === undefined) throw this.#failed('nginx was not started');
+    const { program, folder } = this.#parts;
+    const candidate = (part: readonly ServedRule[]): Rendered => render({ ...rules, rules: part }, settings);
+    const { rules: asked } = without(rules, problems);
+    const whole = candidate(asked);
+    if (whole.generation === this.#live.generation) return whole;
+    const test = async (part: readonly ServedRule[]): Promise<string | undefined> =>
+      testConfiguration(program, folder, await this.#generations.write(candidate(part)));
+    const { passing, guilty } = await findGuilty(asked, test).catch((error: unknown) => {
+      throw this.#failed(`nginx refuses a configuration without rules: ${messageOf(error)}`);
+    });
+    for (const { rule, words } of guilty) {
+      problems.set(rule.id, { reason: 'RuleRefused', sentence: `nginx refuses the rule: ${words}` });
+    }
+    return candidate(passing);
+  }
+
+  /** The master, when its first generation answers. */
+  async #up(): Promise<Master> {
+    const { clock } = this.#parts;
+    const endsAtMs = clock.monotonicMs() + START_LIMIT_MS;
+    for (;;) {
+      if (this.#isFailed !== undefined) throw this.#isFailed;
+      const master = this.#master;
+      if (master?.isAlive && (await master.generation()) !== undefined) return master;
+      if (clock.monotonicMs() > endsAtMs) throw this.#failed('nginx does not answer');
+      await wait(clock, 20);
+    }
+  }
+
+  #take(line: string): void {
+    const entry = readLine(line, (key) => this.#idByKey.get(key));
+    if (entry === undefined) return;
+    this.#counts.add(entry);
+    this.#parts.accessLog(JSON.stringify(entry));
+  }
+
+  async #tail(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await wait(this.#parts.clock, TAIL_EVERY_MS, signal);
+      for (const tail of this.#tails) await tail.read();
+    }
+    for (const tail of this.#tails) await tail.close();
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(work);
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  #failed(sentence: string): EgressError {
+    return new EgressError('ENGINE_FAILED', sentence);
+  }
+}
+
+/** Resolves with nothing when the signal is aborted; lets go of it when the process has ended. */
+const aborted = (signal: AbortSignal, ended: Promise<unknown>): Promise<undefined> =>
+  new Promise((resolve) => {
+    const stop = (): void => resolve(undefined);
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+    ended.then(() => signal.removeEventListener('abort', stop));
+  });
+
+const without = (rules: RuleSet, problems: ReadonlyMap<string, RuleProblem>): RuleSet => ({
+  ...rules,
+  rules: rules.rules.filter(({ id }) => !problems.has(id)),
+});
+
+/** All ports that a rule set listens on, those of the HTTP proxy included. */
+const portsOf = ({ rules }: Pick<RuleSet, 'rules'>): number[] => [
+  proxyPorts.http,
+  proxyPorts.tls,
+  ...rules.filter((rule) => rule.kind === 'tcp').map(({ listenPort }) => listenPort),
+];

@@ -1,0 +1,91 @@
+/**
+ * LogTail hands over the lines of a log that another process writes. The log stays small: when it has grown, it is renamed
+ * and the writer is asked to open a new one; the old one is read on until all writers must have left it.
+ */
+import { type FileHandle, open, rename, stat, unlink } from 'node:fs/promises';
+import type { Clock } from '../../runtime/process/clock.ts';
+
+export interface LogTailDeps {
+  readonly file: string;
+  readonly clock: Clock;
+  readonly onLine: (line: string) => void;
+  /** Asks the writer to open its log by name again. */
+  readonly reopen: () => void;
+  /** Size at which the log is renamed (default 16 MiB). */
+  readonly maxBytes?: number;
+}
+
+/** How long writers may hold the old log; nginx's workers leave it as soon as they read the message of their master. */
+const LEAVE_MS = 5000;
+const CHUNK_BYTES = 256 * 1024;
+
+interface Part {
+  readonly handle: FileHandle;
+  position: number;
+  rest: string;
+  /** When it is given up; undefined for the log that is written now. */
+  endsAtMs: number | undefined;
+}
+
+export class LogTail {
+  readonly #deps: LogTailDeps;
+  #parts: Part[] = [];
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(deps: LogTailDeps) {
+    this.#deps = deps;
+  }
+
+  /** Hands over everything that is in the log now. Calls wait for each other, so no line comes twice. */
+  read(): Promise<void> {
+    this.#reading = this.#reading.then(() => this.#read());
+    return this.#reading;
+  }
+
+  /** Reads the rest and lets go of the files. */
+  async close(): Promise<void> {
+    await this.read();
+    for (const { handle } of this.#parts) await handle.close();
+    this.#parts = [];
+  }
+
+  async #read(): Promise<void> {
+    const { file, clock, maxBytes = 16 * 1024 * 1024 } = this.#deps;
+    if (this.#parts.every(({ endsAtMs }) => endsAtMs !== undefined)) await this.#open();
+    for (const part of this.#parts) await this.#drain(part);
+    const current = this.#parts.find(({ endsAtMs }) => endsAtMs === undefined);
+    if (current !== undefined && current.position > maxBytes) {
+      await rename(file, `${file}.old`);
+      current.endsAtMs = clock.monotonicMs() + LEAVE_MS;
+      this.#deps.reopen();
+    }
+    for (const part of this.#parts.filter(({ endsAtMs }) => (endsAtMs ?? Infinity) <= clock.monotonicMs())) {
+      await part.handle.close();
+      await unlink(`${file}.old`).catch(ignoreMissing);
+      this.#parts = this.#parts.filter((other) => other !== part);
+    }
+  }
+
+  async #open(): Promise<void> {
+    const exists = await stat(this.#deps.file).then(() => true, ignoreMissing);
+    if (exists !== true) return;
+    this.#parts.push({ handle: await open(this.#deps.file, 'r'), position: 0, rest: '', endsAtMs: undefined });
+  }
+
+  async #drain(part: Part): Promise<void> {
+    const buffer = Buffer.alloc(CHUNK_BYTES);
+    for (;;) {
+      const { bytesRead } = await part.handle.read(buffer, 0, CHUNK_BYTES, part.position);
+      if (bytesRead === 0) return;
+      part.position += bytesRead;
+      // The log is ASCII: nginx escapes everything else in JSON mode, and what it does not may be cut without harm.
+      const lines = (part.rest + buffer.toString('latin1', 0, bytesRead)).split('\n');
+      part.rest = lines.pop() ?? '';
+      for (const line of lines) this.#deps.onLine(line);
+    }
+  }
+}
+
+const ignoreMissing = (error: unknown): void => {
+  if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+};

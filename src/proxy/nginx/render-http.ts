@@ -1,0 +1,167 @@
+/**
+ * The http block: plain requests, in absolute form or led here by DNS. One value decides: the authority of the URL, or the
+ * Host header when the URL has none; it is read strictly, looked up whole with its port, and what it leads to is written
+ * here by us, never taken from a header.
+ */
+import { type HttpServed, proxyPorts, type RuleSet } from '../../core/proxy/served.ts';
+import { hostOf, keyOf, path, quoted } from './words.ts';
+
+const HTTP_PORT = 80;
+const PORT = '(?::[1-9][0-9]{0,4})?';
+const HOST = String.raw`(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}${PORT}|\[[0-9a-f:.]+\]${PORT}`;
+
+/** What the block needs to know besides the rules. */
+export interface HttpSettings {
+  readonly folder: string;
+  /** `address:port` of the guarding resolver. */
+  readonly resolver: string;
+  readonly listen: (port: number) => string;
+  /** A path that no client asks for: nginx shows refusals of its own through it. */
+  readonly refusalPath: string;
+}
+
+/** The lines of the block. */
+export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): string[] => {
+  const plain = rules.filter((rule) => rule.kind === 'http').filter(({ isTls }) => !isTls);
+  const log = path(`${settings.folder}/http.log`);
+  return [
+    'http {',
+    '  map_hash_bucket_size 1024;',
+    '  map_hash_max_size 65536;',
+    '  variables_hash_max_size 2048;',
+    // The words of a line: access-log.ts reads them by their place.
+    `  log_format told escape=json '["http","$rule","$remote_addr","$remote_port","$shown","$upstream_addr","$asked_method",` +
+      `"$status","$upstream_bytes_sent","$upstream_bytes_received","$msec","$request_time","$upstream_header_time"]';`,
+    `  access_log ${log} told buffer=32k flush=100ms;`,
+    // Nothing is written there, but nginx makes the folders at its start, and those of its package are not ours.
+    ...['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (kind) => `  ${kind}_temp_path ${path(`${settings.folder}/temporary`)}-${kind};`,
+    ),
+    '  # What was asked for. Only http:// and paths are; the rest of what a request may name is nobody.',
+    '  map $request $asked {',
+    '    default "";',
+    String.raw`    "~*^[a-z]+ http://(?<url_authority>[^/?#\s]*)" $url_authority;`,
+    '    "~*^[a-z]+ /" $http_host;',
+    '  }',
+    '  # Host must say the same as the URL; a client of HTTP/1.0 may leave it out.',
+    '  map "$asked $http_host" $is_one {',
+    '    default 0;',
+    String.raw`    "~^\S+ $" 1;`,
+    String.raw`    "~*^(?<one_host>\S+?)(?::80)? (?P=one_host)(?::80)?$" 1;`,
+    '  }',
+    '  map $asked $authority {',
+    '    default "";',
+    `    "~*^(?<strict_authority>${HOST})$" $strict_authority;`,
+    '  }',
+    '  map $authority $found {',
+    '    hostnames;',
+    '    default "";',
+    ...plain.flatMap((rule) => authorities(rule).map((authority) => `    "${authority}" ${keyOf(rule.id)};`)),
+    '  }',
+    '  map "$is_one $found" $rule {',
+    '    default "";',
+    '    "~^1 (?<found_rule>.+)$" $found_rule;',
+    '  }',
+    '  map $rule $target {',
+    '    default "";',
+    ...plain.map((rule) => `    ${keyOf(rule.id)} "${target(rule)}";`),
+    '  }',
+    '  map $request $asked_method {',
+    '    default "";',
+    '    "~^(?<first_word>[A-Z]{1,32}) " $first_word;',
+    '  }',
+    '  map $request $shown {',
+    '    default $asked;',
+    String.raw`    "~^CONNECT (?<tunnel>\S+)" $tunnel;`,
+    '  }',
+    '  map $asked_method $said {',
+    `    default ${quoted(`Sallyport cannot read this request, so the proxy ${name} does not let it through.`)};`,
+    `    CONNECT ${quoted(tunnelText(name))};`,
+    '  }',
+    `  resolver ${settings.resolver};`,
+    '  resolver_timeout 6s;',
+    '  server_tokens off;',
+    '  merge_slashes off;',
+    '  underscores_in_headers on;',
+    '  default_type "text/plain; charset=utf-8";',
+    '  types { }',
+    '  client_header_timeout 10s;',
+    '  client_body_timeout 60s;',
+    '  client_max_body_size 0;',
+    // All headers of a request together: nginx does not count them, so their room is what bounds them.
+    '  client_header_buffer_size 2k;',
+    '  large_client_header_buffers 2 8k;',
+    '  keepalive_requests 100000;',
+    '  lingering_timeout 2s;',
+    '  reset_timedout_connection on;',
+    '  server {',
+    `    listen ${settings.listen(proxyPorts.http)};`,
+    `    error_page 400 405 408 413 414 494 501 505 ${settings.refusalPath};`,
+    `    error_page 500 502 504 ${settings.refusalPath}-away;`,
+    `    location = ${settings.refusalPath} {`,
+    '      internal;',
+    '      return 200 "$said\\n";',
+    '    }',
+    `    location = ${settings.refusalPath}-away {`,
+    '      internal;',
+    `      return 200 ${quoted(awayText(name)).slice(0, -1)}\\n";`,
+    '    }',
+    '    location / {',
+    '      if ($rule = "") {',
+    `        return 403 ${quoted(refusalText(name)).slice(0, -1)}\\n";`,
+    '      }',
+    '      proxy_pass http://$target$request_uri;',
+    '      proxy_http_version 1.1;',
+    '      proxy_set_header Host $authority;',
+    '      proxy_set_header Proxy-Connection "";',
+    '      proxy_set_header Proxy-Authorization "";',
+    '      proxy_pass_header Date;',
+    '      proxy_pass_header Server;',
+    '      # A server outside does not steer this proxy.',
+    '      proxy_ignore_headers X-Accel-Redirect X-Accel-Expires X-Accel-Limit-Rate X-Accel-Buffering X-Accel-Charset;',
+    '      proxy_redirect off;',
+    '      proxy_buffering off;',
+    '      proxy_request_buffering off;',
+    '      proxy_buffer_size 32k;',
+    '      proxy_buffers 4 32k;',
+    '      proxy_busy_buffers_size 64k;',
+    '      proxy_connect_timeout 3s;',
+    '      proxy_next_upstream_tries 4;',
+    '      proxy_next_upstream_timeout 12s;',
+    '      proxy_read_timeout 600s;',
+    '      proxy_send_timeout 600s;',
+    '      proxy_socket_keepalive on;',
+    '    }',
+    '  }',
+    '}',
+  ];
+};
+
+/** How clients may write the host of a rule: with its port, and without it when it is the usual one. */
+const authorities = ({ host, destPort }: HttpServed): string[] => {
+  const text = host.kind === 'suffix' ? `*${host.suffix}` : host.kind === 'exact' ? host.name : hostOf(host.ip);
+  return destPort === HTTP_PORT ? [text, `${text}:${HTTP_PORT}`] : [`${text}:${destPort}`];
+};
+
+/** Where a rule leads. nginx has the name of a wildcard in `$host`: from the same place as `$asked`, in lower case, without port. */
+const target = ({ host, destPort }: HttpServed): string => {
+  switch (host.kind) {
+    case 'exact':
+      return `${host.name}:${destPort}`;
+    case 'suffix':
+      return `$host:${destPort}`;
+    case 'address':
+      return `${hostOf(host.ip)}:${destPort}`;
+  }
+};
+
+const refusalText = (name: string): string =>
+  `Sallyport does not let this request through: no http rule of a BCSEgress at the proxy ${name} names this host and port ` +
+  '(a rule with tls is for TLS clients that DNS leads here, one without for plain requests).';
+
+const tunnelText = (name: string): string =>
+  `Sallyport does not open this tunnel: the proxy ${name} runs nginx, which cannot do CONNECT. ` +
+  'TLS hosts of its rules are reached by their server name where DNS leads to the proxy; engine envoy can do CONNECT.';
+
+const awayText = (name: string): string =>
+  `The proxy ${name} of Sallyport allows this host, but its name leads to no address that may be reached, or nobody answers there.`;

@@ -1,0 +1,190 @@
+/** From a rule set to the configuration of nginx. Pure, and the same text for the same rules: a new text is a new generation. */
+import { hash } from 'node:crypto';
+import { proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/served.ts';
+import { hostText, sniRules } from '../sni-rules.ts';
+import { httpBlock } from './render-http.ts';
+import { hostOf, keyOf, path } from './words.ts';
+
+/** What follows from the pod and the program, not from rules. */
+export interface NginxSettings {
+  /** The folder of the engine. */
+  readonly folder: string;
+  /** The stream module, if the program was built to load it. */
+  readonly streamModule: string | undefined;
+  readonly workers: number;
+  /** Whether sockets can be made for both families. */
+  readonly hasIpv6: boolean;
+  /** Whether the program starts as root, as in tests: its workers then stay root, so that they can open their logs again. */
+  readonly isRoot: boolean;
+  /** How long connections of an older generation may go on after a change. */
+  readonly drainSeconds: number;
+}
+
+/** A configuration and the word with which the running nginx shows that it has it. */
+export interface Rendered {
+  readonly generation: string;
+  readonly text: string;
+}
+
+/** Socket on which every generation tells its name. */
+export const stateSocket = (folder: string): string => `${folder}/state.sock`;
+/** Log of failures, also those of a reload. */
+export const errorLog = (folder: string): string => `${folder}/error.log`;
+/** Logs of connections and requests, for counting. */
+export const accessLogs = (folder: string): string[] => ['http', 'stream'].map((kind) => `${folder}/${kind}.log`);
+
+const resolver = `127.0.0.1:${proxyPorts.dns}`;
+/** A server name that can be a host; what else a client sends is nobody. */
+const SERVER_NAME = String.raw`^(?<strict_name>(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]{1,63})$`;
+
+/** Stands for the name of the generation while that is made from the text itself; no name of a rule can hold it. */
+const PLACE = '%generation%';
+
+/** The configuration that serves the rules. Their names and ports were checked before. */
+export const render = (rules: RuleSet, settings: NginxSettings): Rendered => {
+  const body = [
+    ...mainLines(settings),
+    ...httpBlock(rules, {
+      folder: settings.folder,
+      resolver,
+      listen: (port) => listen(port, settings),
+      refusalPath: `/.sallyport-refusal-${PLACE}`,
+    }),
+    ...streamBlock(rules, settings, PLACE),
+    '',
+  ].join('\n');
+  const generation = hash('sha256', body).slice(0, 20);
+  return { generation, text: body.replaceAll(PLACE, generation) };
+};
+
+/** The configuration before the first rules: it listens nowhere and only tells its name. */
+export const renderEmpty = (settings: NginxSettings): Rendered => {
+  const stream = ['stream {', ...stateServer(settings, 'empty'), '}', ''];
+  return { generation: 'empty', text: [...mainLines(settings), ...stream].join('\n') };
+};
+
+const mainLines = ({ folder, streamModule, workers, isRoot, drainSeconds }: NginxSettings): string[] => [
+  ...(streamModule === undefined ? [] : [`load_module ${path(streamModule)};`]),
+  'daemon off;',
+  ...(isRoot ? ['user root;'] : []),
+  `pid ${path(folder)}/nginx.pid;`,
+  // What concerns single connections is in the access log.
+  `error_log ${errorLog(folder)} crit;`,
+  `worker_processes ${workers};`,
+  `worker_shutdown_timeout ${drainSeconds}s;`,
+  'pcre_jit on;',
+  'events {',
+  '  worker_connections 16384;',
+  '}',
+];
+
+const streamBlock = (rules: RuleSet, settings: NginxSettings, generation: string): string[] => {
+  const tcp = rules.rules.filter((rule) => rule.kind === 'tcp');
+  const tls = sniRules(rules);
+  const peers = tcp.map(addressCount).filter((count) => count > 1);
+  const log = path(`${settings.folder}/stream.log`);
+  // Half a kilobyte would do for a peer; the rest is room for the upstreams themselves.
+  const zoneKilobytes = 256 + 4 * peers.reduce((sum, count) => sum + count, 0);
+  return [
+    'stream {',
+    '  map_hash_bucket_size 1024;',
+    '  map_hash_max_size 65536;',
+    '  variables_hash_max_size 2048;',
+    // The variable of the format exists only where a rule sets it.
+    ...(tcp.length === 0 ? [] : [`  log_format tcp escape=json '["tcp","$rule",${STREAM_WORDS}]';`]),
+    `  log_format sni escape=json '["sni","$sni_rule",${STREAM_WORDS}]';`,
+    '  map $ssl_preread_server_name $sni {',
+    '    default "";',
+    `    "~*${SERVER_NAME}" $strict_name;`,
+    '  }',
+    '  map $sni $sni_rule {',
+    '    hostnames;',
+    '    default "";',
+    ...tls.map(({ host, id }) => `    "${hostText(host)}" ${keyOf(id)};`),
+    '  }',
+    '  map $sni_rule $sni_target {',
+    `    default unix:${path(settings.folder)}/nobody.sock;`,
+    ...tls.map(
+      ({ host, id, destPort }) => `    ${keyOf(id)} "${host.kind === 'suffix' ? '$sni' : hostText(host)}:${destPort}";`,
+    ),
+    '  }',
+    `  resolver ${resolver};`,
+    '  resolver_timeout 6s;',
+    '  proxy_connect_timeout 3s;',
+    '  proxy_next_upstream_tries 4;',
+    '  proxy_next_upstream_timeout 12s;',
+    '  proxy_socket_keepalive on;',
+    '  proxy_buffer_size 64k;',
+    '  preread_timeout 10s;',
+    ...stateServer(settings, generation),
+    '  # Where TLS goes that no rule allows.',
+    '  server {',
+    `    listen unix:${path(settings.folder)}/nobody.sock;`,
+    '    return "";',
+    '  }',
+    '  server {',
+    `    listen ${listen(proxyPorts.tls, settings)};`,
+    '    ssl_preread on;',
+    '    proxy_pass $sni_target;',
+    '    proxy_timeout 3600s;',
+    `    access_log ${log} sni buffer=32k flush=100ms;`,
+    '  }',
+    ...(peers.length === 0 ? [] : [`  upstream shared { zone shared ${zoneKilobytes}k; server 127.0.0.1:9 down; }`]),
+    ...tcp.flatMap((rule) => tcpLines(rule, settings, log)),
+    '}',
+  ];
+};
+
+/** The words after the kind and the rule, by their place, as in the http block. */
+const STREAM_WORDS =
+  '"$remote_addr","$remote_port","$ssl_preread_server_name","$upstream_addr","","$status",' +
+  '"$upstream_bytes_sent","$upstream_bytes_received","$msec","$session_time",""';
+
+const stateServer = ({ folder }: NginxSettings, generation: string): string[] => [
+  '  server {',
+  `    listen unix:${path(stateSocket(folder))};`,
+  `    return ${generation};`,
+  '  }',
+];
+
+const tcpLines = (rule: TcpServed, settings: NginxSettings, log: string): string[] => {
+  const key = keyOf(rule.id);
+  return [
+    ...upstream(rule, key),
+    '  server {',
+    `    listen ${listen(rule.listenPort, settings)};`,
+    `    set $rule ${key};`,
+    ...passLines(rule, key),
+    `    proxy_timeout ${rule.idleSeconds}s;`,
+    `    access_log ${log} tcp buffer=32k flush=100ms;`,
+    '  }',
+  ];
+};
+
+const upstream = ({ to, algorithm, destPort }: TcpServed, key: string): string[] => {
+  if (to.kind === 'domain' || to.ips.length < 2) return [];
+  const spread = { roundrobin: [], least_conn: ['    least_conn;'], hash: ['    hash $remote_addr consistent;'] };
+  return [
+    `  upstream ${key} {`,
+    // Workers share what they know of the addresses: whose turn it is, who is busy, who is dead.
+    '    zone shared;',
+    ...spread[algorithm],
+    ...to.ips.map((ip) => `    server ${hostOf(ip)}:${destPort} max_fails=1 fail_timeout=5s;`),
+    '  }',
+  ];
+};
+
+const passLines = ({ to, destPort }: TcpServed, key: string): string[] => {
+  if (to.kind === 'domain') {
+    // A variable makes nginx ask the resolver for each connection, within the TTL; a plain name would be resolved once,
+    // and a name that does not resolve would refuse the whole configuration.
+    return [`    set $target "${to.name}:${destPort}";`, '    proxy_pass $target;'];
+  }
+  const [first] = to.ips;
+  return [`    proxy_pass ${to.ips.length === 1 && first !== undefined ? `${hostOf(first)}:${destPort}` : key};`];
+};
+
+const listen = (port: number, { hasIpv6 }: NginxSettings): string =>
+  `${hasIpv6 ? '[::]:' : ''}${port}${hasIpv6 ? ' ipv6only=off' : ''} backlog=4096 so_keepalive=on`;
+
+const addressCount = ({ to }: TcpServed): number => (to.kind === 'addresses' ? to.ips.length : 0);

@@ -1,0 +1,57 @@
+/**
+ * Readings asks the engine what it counts, every two seconds. Reports and metrics show the last reading, so that nobody who
+ * asks costs the engine anything; an engine that does not answer is not ready.
+ */
+import { EgressError } from '../api/error.ts';
+import { type Clock, wait } from '../runtime/process/clock.ts';
+import type { EngineReading, ProxyEngine } from './engine.ts';
+
+const everyMs = 2_000;
+
+const nothing: EngineReading = { rules: new Map(), refused: new Map() };
+
+/** The readings of one engine. `run` once. */
+export class Readings {
+  readonly #engine: ProxyEngine;
+  readonly #clock: Clock;
+  #last: EngineReading = nothing;
+  #isAnswering = false;
+
+  constructor(engine: ProxyEngine, clock: Clock) {
+    this.#engine = engine;
+    this.#clock = clock;
+  }
+
+  /** The last reading that succeeded; empty before the first. */
+  get last(): EngineReading {
+    return this.#last;
+  }
+
+  /** False before the first reading and while the engine does not answer. */
+  get isAnswering(): boolean {
+    return this.#isAnswering;
+  }
+
+  /** Open connections of all rules. */
+  get actives(): number {
+    return [...this.#last.rules.values()].reduce((sum, { actives }) => sum + actives, 0);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.read();
+      await wait(this.#clock, everyMs, signal);
+    }
+  }
+
+  /** Reads now. Never rejects for an engine that does not answer. */
+  async read(): Promise<void> {
+    try {
+      this.#last = await this.#engine.read();
+      this.#isAnswering = true;
+    } catch (error) {
+      if (!(error instanceof EgressError)) throw error;
+      this.#isAnswering = false;
+    }
+  }
+}

@@ -1,0 +1,21 @@
+/** A guard over a table of names instead of a resolver outside: for tests of what stands around it. */
+import type { RuleSet } from '../../core/proxy/served.ts';
+import { type NameFinding, nameOf } from '../names.ts';
+import type { Guard } from '../replica.ts';
+
+export class FakeGuard implements Guard {
+  /** Where names lead; one that is missing does not resolve. */
+  readonly addresses = new Map<string, readonly string[]>();
+  readonly refused = new Map<string, number>();
+  #allowed: ReadonlySet<string | undefined> = new Set();
+
+  set({ rules }: RuleSet): void {
+    this.#allowed = new Set(rules.map(nameOf));
+  }
+
+  async check(name: string): Promise<NameFinding> {
+    const addresses = this.#allowed.has(name) ? this.addresses.get(name) : undefined;
+    if (addresses !== undefined) return { addresses };
+    return { addresses: [], problem: { reason: 'NameNotResolved', sentence: `${name} has no address` } };
+  }
+}

@@ -1,0 +1,78 @@
+/** Rules as a plan makes them, in one line each. */
+import { type Ip, parseIp } from '../../core/ip/index.ts';
+import type { HostPattern, HttpServed, RuleSet, ServedRule, TcpServed } from '../../core/proxy/served.ts';
+
+/** Where no name may lead: what every plan forbids, and the ranges of the cluster of the test bed. */
+export const forbidden: readonly string[] = [
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.168.0.0/16',
+  '224.0.0.0/3',
+  '::/128',
+  '::1/128',
+  'fc00::/7',
+  'fe80::/10',
+  'ff00::/8',
+];
+
+let revision = 0;
+
+/** A rule set with a revision that no other one has. */
+export const ruleSet = (...rules: readonly ServedRule[]): RuleSet => {
+  revision += 1;
+  return {
+    revision: `test-${revision}`,
+    name: 'bcs-system/test-proxy',
+    rules: rules.toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+    forbidden,
+  };
+};
+
+type TcpExtra = Partial<Pick<TcpServed, 'algorithm' | 'idleSeconds'>>;
+
+/** A TCP rule to addresses (an array) or to a name. */
+export const tcpRule = (
+  listenPort: number,
+  to: string | readonly string[],
+  destPort: number,
+  extra: TcpExtra = {},
+): TcpServed => ({
+  kind: 'tcp',
+  id: `team/egress/tcp-${listenPort}`,
+  listenPort,
+  destPort,
+  to: typeof to === 'string' ? { kind: 'domain', name: to } : { kind: 'addresses', ips: to.map(ipOf) },
+  algorithm: 'roundrobin',
+  idleSeconds: 3600,
+  ...extra,
+});
+
+/** An HTTP rule: `host` as users write it, a name, `*.suffix` or an address. */
+export const httpRule = (host: string, extra: Partial<Pick<HttpServed, 'isTls' | 'destPort'>> = {}): HttpServed => {
+  const isTls = extra.isTls ?? false;
+  const destPort = extra.destPort ?? (isTls ? 443 : 80);
+  const name = host.replace('*', 'any').replaceAll(/[^a-z0-9-]/g, '-');
+  return {
+    kind: 'http',
+    id: `team/egress/${isTls ? 'tls' : 'http'}-${name}-${destPort}`,
+    host: patternOf(host),
+    isTls,
+    destPort,
+  };
+};
+
+const patternOf = (host: string): HostPattern => {
+  if (host.startsWith('*')) return { kind: 'suffix', suffix: host.slice(1) };
+  const ip = parseIp(host);
+  return ip.ok ? { kind: 'address', ip: ip.value } : { kind: 'exact', name: host };
+};
+
+const ipOf = (text: string): Ip => {
+  const parsed = parseIp(text);
+  if (!parsed.ok) throw new Error(`${text} is no address`);
+  return parsed.value;
+};

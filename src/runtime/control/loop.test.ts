@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ManualClock } from '../process/clock.ts';
+import { Loop, type PassResult } from './loop.ts';
+
+/** A loop whose passes take as long as the test lets them. */
+const makeLoop = (clock: ManualClock, result: () => PassResult = () => 'done') => {
+  const startedMs: number[] = [];
+  const passed: { result: PassResult; durationMs: number; ageMs: number }[] = [];
+  let passMs = 0;
+  const loop = new Loop({
+    clock,
+    pass: async () => {
+      startedMs.push(clock.monotonicMs());
+      if (passMs > 0) await new Promise<void>((resolve) => clock.after(passMs, resolve));
+      return result();
+    },
+    hooks: { passed: (ended, durationMs, ageMs) => void passed.push({ result: ended, durationMs, ageMs }) },
+  });
+  const stop = new AbortController();
+  const done = loop.run(stop.signal);
+  return {
+    loop,
+    startedMs,
+    passed,
+    setPassMs: (ms: number) => {
+      passMs = ms;
+    },
+    end: async () => {
+      stop.abort();
+      await done;
+    },
+  };
+};
+
+test('a change is acted on at once when nothing is under way', async () => {
+  const clock = new ManualClock();
+  const { loop, startedMs, end } = makeLoop(clock);
+  await clock.advance(1_000);
+  assert.deepEqual(startedMs, [], 'no pass without a change');
+  loop.touch();
+  await clock.advance(0);
+  assert.deepEqual(startedMs, [1_000]);
+  await end();
+});
+
+test('changes during a pass and right after it are one pass; never two at once', async () => {
+  const clock = new ManualClock();
+  const { loop, startedMs, passed, setPassMs, end } = makeLoop(clock);
+  setPassMs(40);
+  loop.touch();
+  await clock.advance(10);
+  loop.touch();
+  assert.equal(loop.isIdle, false);
+  await clock.advance(35);
+  loop.touch();
+  await clock.advance(100);
+  assert.deepEqual(startedMs, [0, 50], 'the second pass rests 10 ms after the first');
+  assert.deepEqual(passed, [
+    { result: 'done', durationMs: 40, ageMs: 40 },
+    { result: 'done', durationMs: 40, ageMs: 80 },
+  ]);
+  assert.equal(loop.isIdle, true);
+  await end();
+});
+
+test('a pass that failed is tried again with growing waits, and at once after a change', async () => {
+  const clock = new ManualClock();
+  let result: PassResult = 'again';
+  const { loop, startedMs, end } = makeLoop(clock, () => result);
+  loop.touch();
+  await clock.advance(5_000);
+  assert.deepEqual(startedMs, [0, 500, 1_500, 3_500]);
+  loop.touch();
+  await clock.advance(0);
+  assert.deepEqual(startedMs.slice(4), [5_000]);
+  result = 'done';
+  loop.touch();
+  await clock.advance(100_000);
+  assert.deepEqual(startedMs.slice(5), [5_010], 'the retry that was set before is gone');
+  await end();
+});
+
+test('the end waits for the pass that is under way', async () => {
+  const clock = new ManualClock();
+  const { loop, passed, setPassMs, end } = makeLoop(clock);
+  setPassMs(100);
+  loop.touch();
+  await clock.advance(1);
+  const ended = end();
+  await clock.advance(200);
+  await ended;
+  assert.equal(passed.length, 1);
+});

@@ -1,0 +1,89 @@
+/**
+ * Loop runs one pass after the other, never two at once: a change when nothing is under way is acted on at once, and
+ * what changes while a pass runs, or shortly after it, is taken together in the next one. It knows nothing of what a
+ * pass does.
+ */
+import { type Clock, wait } from '../process/clock.ts';
+
+/** How a pass ended. `again`: something failed that may work later, without any change. */
+export type PassResult = 'done' | 'again';
+
+/** Told about every pass, for metrics. */
+export interface LoopHooks {
+  /** `ageMs` is the time from the first change that asked for the pass to its end. */
+  passed(result: PassResult, durationMs: number, ageMs: number): void;
+}
+
+/** What a loop needs. */
+export interface LoopDeps {
+  readonly clock: Clock;
+  /** Rejects only for bugs. */
+  readonly pass: () => Promise<PassResult>;
+  readonly hooks: LoopHooks;
+}
+
+/** Passes begin at least this long after the end of the last one: under load changes are taken together. */
+const restMs = 10;
+/** The first wait after a pass that failed; it doubles up to the longest. */
+const firstRetryMs = 500;
+const longestRetryMs = 30_000;
+
+/** The loop. Call `touch` for every change, from anywhere, and `run` once. */
+export class Loop {
+  readonly #deps: LoopDeps;
+  /** When the first change came that no pass has seen yet. */
+  #touchedAtMs: number | undefined;
+  #isPassing = false;
+  #wake = Promise.withResolvers<void>();
+  #failures = 0;
+  #cancelRetry = (): void => {};
+
+  constructor(deps: LoopDeps) {
+    this.#deps = deps;
+  }
+
+  /** True when the last pass has seen every change. */
+  get isIdle(): boolean {
+    return this.#touchedAtMs === undefined && !this.#isPassing;
+  }
+
+  /** Asks for a pass. Returns at once. */
+  touch(): void {
+    this.#touchedAtMs ??= this.#deps.clock.monotonicMs();
+    this.#wake.resolve();
+  }
+
+  /** Works until the signal is aborted; a pass that is under way then is finished. Rejects only for bugs. */
+  async run(signal: AbortSignal): Promise<void> {
+    const stop = (): void => this.#wake.resolve();
+    signal.addEventListener('abort', stop, { once: true });
+    for (;;) {
+      await this.#wake.promise;
+      this.#cancelRetry();
+      if (signal.aborted) return;
+      this.#wake = Promise.withResolvers();
+      await this.#passOnce();
+      await wait(this.#deps.clock, restMs, signal);
+      if (signal.aborted) stop();
+    }
+  }
+
+  async #passOnce(): Promise<void> {
+    const { clock, pass, hooks } = this.#deps;
+    const startMs = clock.monotonicMs();
+    const touchedAtMs = this.#touchedAtMs ?? startMs;
+    this.#touchedAtMs = undefined;
+    this.#isPassing = true;
+    const result = await pass();
+    this.#isPassing = false;
+    const endMs = clock.monotonicMs();
+    hooks.passed(result, endMs - startMs, endMs - touchedAtMs);
+    if (result === 'done') {
+      this.#failures = 0;
+      return;
+    }
+    const retryMs = Math.min(firstRetryMs * 2 ** this.#failures, longestRetryMs);
+    this.#failures += 1;
+    this.#cancelRetry = clock.after(retryMs, () => this.touch());
+  }
+}

@@ -1,0 +1,23 @@
+/** nginx passes the suites of engines, in a network namespace of its own. */
+import { createNginx } from '../../src/proxy/nginx/engine.ts';
+import { engineConformance } from '../../src/proxy/testing/conformance.ts';
+import { engineSecurity } from '../../src/proxy/testing/security.ts';
+import { enterOwnNamespace } from './own-namespace.ts';
+
+enterOwnNamespace();
+
+const exceptions = {
+  connect: 'stock nginx answers CONNECT with 400',
+  'change-untouched-connect': 'stock nginx answers CONNECT with 400',
+  'change-removed': 'connections of a rule that is gone share their worker with those of rules that are not',
+};
+
+const program = '/usr/sbin/nginx';
+
+engineConformance('nginx', createNginx, { program, exceptions });
+engineSecurity('nginx', createNginx, {
+  program,
+  exceptions: {
+    'security-headers': 'nginx removes Proxy-* but passes on the headers that Connection lists',
+  },
+});
