@@ -8,9 +8,11 @@ const benchmarks = [
   'node',
   'informer',
   'controller',
+  'agent',
   'dataplane/control',
   'dataplane/forwarding',
   'egress',
+  'proxy',
 ] as const;
 const wanted = process.argv.slice(2);
 const unknown = wanted.find((name) => !benchmarks.some((benchmark) => benchmark === name));

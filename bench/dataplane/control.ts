@@ -18,7 +18,6 @@ import { projectPod, projectPolicy } from '../../src/core/project/index.ts';
 import { putPolicy, step } from '../../src/core/testing/objects.ts';
 import { memoryStateFile } from '../../src/dataplane/state-file.ts';
 import { type Cluster, clusterOf, inputFor, type Known, podObject, policyFor } from './cluster.ts';
-import { rssMbOf } from './memory.ts';
 import { openNode } from './node.ts';
 import { makeSite, removeLeftSites, type Site } from './site.ts';
 import { Stopwatch } from './stopwatch.ts';
@@ -49,7 +48,6 @@ async function run(): Promise<void> {
   const cluster = clusterOf(5_000);
   const some = { ...cluster.known, pods: cluster.known.pods.filter((_, index) => index % 10 === 0).slice(0, 100) };
   await measureChanges(cluster, some, { rounds: 20, limitMs: 30 });
-  await measureMemory(cluster, some);
   await measureChanges(cluster, cluster.known, { rounds: 5 });
   console.log(`\nload average at the end ${(loadavg()[0] ?? 0).toFixed(1)}`);
 }
@@ -118,16 +116,6 @@ async function measureChanges(
     if (changed > 0 || wasReplaced) throw new Error(`a restart has changed ${changed} elements of the table`);
   });
   report('restart: plan, read, compare', restart);
-}
-
-async function measureMemory({ world }: Cluster, { policies, pods }: Known): Promise<void> {
-  const site = await newSite('memory');
-  const objects = pods.flatMap(({ name, labels, ipv4: [ipv4], ipv6: [ipv6] }) =>
-    ipv4 === undefined || ipv6 === undefined ? [] : [podObject(name, labels.app ?? '', { ipv4, ipv6 })],
-  );
-  const rssMb = await rssMbOf(site.namespaceOf('worker'), world, objects);
-  console.log(`\n${policies.length} policies, ${pods.length} pods on this worker`);
-  line('RSS without the API client, MB', rssMb.toFixed(0), rssMb, 85);
 }
 
 /** One policy more, with an EIP and a slot from the controller's plan. The world has it from now on. */

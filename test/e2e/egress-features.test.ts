@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { addresses } from '../../lab/cluster/shape.ts';
+import { until } from '../../lab/host/wait.ts';
 import { EgressWorld, eip, type Pair, ways } from './egress-world.ts';
 
 const clients = ['worker-1', 'worker-2', 'gateway-1', 'gateway-2'];
@@ -131,10 +132,15 @@ describe('policies in packets', () => {
     await world.deletePolicies('team', 'subnet');
   });
 
-  test('useNodeIP leaves with the address of the gateway node', async () => {
+  test('useNodeIP leaves with the address of the gateway node, also instead of an EIP that the policy had', async () => {
+    const appliedTo = pods({ team: 'shop' });
+    await world.policy('shop/node', { ...through('main', 100), appliedTo });
+    await world.untilSource('worker-1', eip(100));
     const egressIP = { useNodeIP: true };
-    await world.policy('shop/node', { egressGatewayName: 'main', egressIP, appliedTo: pods({ team: 'shop' }) });
-    await world.untilPolicy('shop/node', 'Allocated', 'True');
+    await world.policy('shop/node', { egressGatewayName: 'main', egressIP, appliedTo });
+    await until({ what: 'the EIP to be given back', limitMs: 20_000 }, async () => {
+      return (await world.policyStatus('shop/node')).eip === undefined;
+    });
     const { node } = await world.policyStatus('shop/node');
     assert.ok(node);
     for (const client of clients) await world.untilSource(client, world.node(node));

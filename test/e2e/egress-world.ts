@@ -4,7 +4,7 @@
  * single packet with a foreign source is seen, also when nothing answers it.
  */
 import assert from 'node:assert/strict';
-import { addresses, ports } from '../../lab/cluster/shape.ts';
+import { addresses, type Family, ports } from '../../lab/cluster/shape.ts';
 import { instanceOf } from '../../lab/host/instance.ts';
 import { silent } from '../../lab/host/progress.ts';
 import { until } from '../../lab/host/wait.ts';
@@ -33,6 +33,15 @@ export interface Asking {
   readonly bytes?: number;
 }
 
+/** What a world is, where it is not as usual. */
+export interface WorldOptions {
+  readonly gateways?: number;
+  readonly workers?: number;
+  readonly families?: readonly Family[];
+  /** Values of the chart, as helm's --set takes them. */
+  readonly set?: readonly string[];
+}
+
 /** Addresses by family. */
 export interface Pair {
   readonly ipv4: string;
@@ -52,17 +61,31 @@ export class EgressWorld {
     this.lab = lab;
   }
 
-  /** A lab of two gateways and two workers with the chart installed, dual stack; worker-2 has kube-proxy with iptables. */
-  static async start(name: string): Promise<EgressWorld> {
-    const lab = await startLab({ name, proxyModeByNode: new Map([['worker-2', 'iptables']]) });
+  /**
+   * A lab with the chart installed: two gateways and two workers, of which worker-2 has kube-proxy with iptables, dual
+   * stack; unless something else is asked for.
+   */
+  static async start(name: string, options: WorldOptions = {}): Promise<EgressWorld> {
+    const { families = ['ipv4', 'ipv6'], set: more = [], ...shape } = options;
+    const lab = await startLab({ name, families, proxyModeByNode: new Map([['worker-2', 'iptables']]), ...shape });
     try {
-      const set = ['config.feature.enableIPv6=true'];
+      const set = [
+        `config.feature.enableIPv4=${families.includes('ipv4')}`,
+        `config.feature.enableIPv6=${families.includes('ipv6')}`,
+        ...more,
+      ];
       await install({ instance: instanceOf(name), programs: lab.programs, set, progress: silent });
       return new EgressWorld(lab);
     } catch (error) {
       await lab.down();
       throw error;
     }
+  }
+
+  /** The ways that the families of the lab leave. */
+  get #ways(): readonly Way[] {
+    const { families } = this.lab.status;
+    return ways.filter(({ family }) => families.includes(family === 4 ? 'ipv4' : 'ipv6'));
   }
 
   stop(): Promise<void> {
@@ -92,7 +115,7 @@ export class EgressWorld {
   }
 
   /** Creates or changes a gateway on the nodes with the given labels. */
-  async gateway(name: string, pools: { ipv4: string[]; ipv6: string[] }, labels: object = { egress: 'true' }) {
+  async gateway(name: string, pools: { ipv4?: string[]; ipv6?: string[] }, labels: object = { egress: 'true' }) {
     const spec = { ippools: pools, nodeSelector: { selector: { matchLabels: labels } } };
     await this.lab.apply({ apiVersion, kind: 'EgressGateway', metadata: { name }, spec });
   }
@@ -145,7 +168,7 @@ export class EgressWorld {
 
   /** Waits until a client is seen with the address of the pair, over all ways, and each of them says so. */
   async untilSource(client: string, expected: Pair, options: Asking = {}): Promise<void> {
-    for (const way of options.ways ?? ways) {
+    for (const way of options.ways ?? this.#ways) {
       const promised = ofFamily(expected, way.family);
       let seen = '';
       const what = `pod ${client} to leave with ${promised} (${way.transport} IPv${way.family})`;
@@ -158,7 +181,7 @@ export class EgressWorld {
 
   /** Asks once over every way, now; a failure is shown as its text in brackets. */
   async sources(client: string, options: Asking = {}): Promise<string[]> {
-    const asked = (options.ways ?? ways).map((way) => this.client(client).source(this.question(way, options)));
+    const asked = (options.ways ?? this.#ways).map((way) => this.client(client).source(this.question(way, options)));
     return Promise.all(asked);
   }
 
@@ -199,5 +222,10 @@ export interface PolicyStatus {
   readonly eip?: Partial<Pair>;
   readonly node?: string;
   readonly slot?: number;
-  readonly conditions?: readonly { readonly type: string; readonly status: string; readonly reason: string }[];
+  readonly conditions?: readonly {
+    readonly type: string;
+    readonly status: string;
+    readonly reason: string;
+    readonly message: string;
+  }[];
 }

@@ -1,0 +1,48 @@
+/** From the request that creates a policy until the first question of a pod leaves with the EIP. */
+import { addresses, ports } from '../../lab/cluster/shape.ts';
+import { until } from '../../lab/host/wait.ts';
+import type { PodClient } from '../../lab/inside/pod-client.ts';
+import { resourceOf } from '../../src/api/kinds.ts';
+import type { KubeClient } from '../../src/runtime/kube/client.ts';
+
+const askEveryMs = 10;
+const eips = 50;
+
+/** Each policy is the first on its EIP: the address has to be probed for and announced too. */
+export async function policyToPacket(
+  kube: KubeClient,
+  client: PodClient,
+  before: string,
+  rounds: number,
+): Promise<number[]> {
+  const policies = resourceOf('EgressPolicy');
+  const question = { transport: 'tcp', host: addresses.outside.ipv4, port: ports.tcp, limitMs: 500 } as const;
+  const samplesMs: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const eip = `10.77.0.${100 + (round % eips)}`;
+    const stream = await client.stream(question, { everyMs: askEveryMs, isKept: false });
+    const startedAtMs = Date.now();
+    await kube.create(policies, policy(eip));
+    // The client notes the moment itself. Looking starts two programs, so it is done rarely: they would be measured too.
+    const wait = { what: `the pod to leave with ${eip}`, limitMs: 30_000, everyMs: 500 };
+    const sawItMs = await until(wait, async () => (await stream.tally()).firstAskedAtMs[eip]);
+    samplesMs.push(sawItMs - startedAtMs);
+    await stream.stop();
+    await kube.delete(policies, { namespace: 'default', name: 'bench' });
+    await until({ what: 'the pod to leave as before', limitMs: 30_000 }, async () => {
+      return (await client.source(question)) === before;
+    });
+  }
+  return samplesMs;
+}
+
+function policy(ipv4: string) {
+  return {
+    metadata: { name: 'bench', namespace: 'default' },
+    spec: {
+      egressGatewayName: 'main',
+      egressIP: { ipv4 },
+      appliedTo: { podSelector: { matchLabels: { app: 'client' } } },
+    },
+  };
+}

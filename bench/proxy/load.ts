@@ -1,0 +1,84 @@
+/** Load on a proxy: bytes by iperf3, requests by wrk. */
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { proxyAddress } from '../../src/proxy/testing/client.ts';
+import { places } from './places.ts';
+
+const run = promisify(execFile);
+const Iperf = z.object({ end: z.object({ sum_received: z.object({ bits_per_second: z.number() }) }) });
+
+/** Gbit/s of four streams through a TCP port of a proxy. */
+export const throughput = async (port: number, seconds: number): Promise<number> => {
+  const args = [
+    '--client',
+    proxyAddress,
+    '--port',
+    String(port),
+    '--parallel',
+    '4',
+    '--time',
+    String(seconds),
+    '--json',
+  ];
+  const { stdout } = await run('iperf3', args, { maxBuffer: 64 * 1024 * 1024 });
+  return Iperf.parse(JSON.parse(stdout)).end.sum_received.bits_per_second / 1e9;
+};
+
+/** Requests per second over 32 connections through the HTTP port of a proxy. Throws if one was not answered well. */
+export const requests = async (port: number, seconds: number): Promise<number> => {
+  const url = `http://${proxyAddress}:${port}/`;
+  const args = [
+    '--threads',
+    '1',
+    '--connections',
+    '32',
+    '--duration',
+    `${seconds}s`,
+    '-H',
+    `Host: ${places.host}`,
+    url,
+  ];
+  const { stdout } = await run('wrk', args);
+  const rate = /Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1];
+  if (rate === undefined || /Non-2xx|Socket errors/.test(stdout)) throw new Error(`wrk on port ${port}:\n${stdout}`);
+  return Number(rate);
+};
+
+/** What a process and its children take: memory in MB, shared pages counted once, and processor time since their start. */
+export const usageOf = (root: number): { readonly megabytes: number; readonly cpuMs: number } => {
+  let bytes = 0;
+  let cpuMs = 0;
+  for (const pid of familyOf(root)) {
+    try {
+      const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+      bytes += Number(/^Pss:\s+(\d+) kB/m.exec(rollup)?.[1] ?? 0) * 1024;
+      const fields = statOf(pid);
+      // utime and stime in ticks of 10 ms, proc_pid_stat(5).
+      cpuMs += (Number(fields[11]) + Number(fields[12])) * 10;
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return { megabytes: bytes / 1e6, cpuMs };
+};
+
+const familyOf = (root: number): number[] => {
+  const family = [root];
+  for (const parent of family) {
+    try {
+      const children = readFileSync(`/proc/${parent}/task/${parent}/children`, 'utf8').trim();
+      if (children !== '') family.push(...children.split(' ').map(Number));
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  return family;
+};
+
+/** The fields after the name of the program, which may hold anything. */
+const statOf = (pid: number): string[] => {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+};
