@@ -183,7 +183,8 @@ describe('workloads in the lab', () => {
     for (const pod of await podsOf(lab, 'everywhere')) {
       for (const family of ['-4', '-6']) {
         const url = 'http://web.default.svc.cluster.local/';
-        const curl = ['curl', '-sS', family, '--retry', '5', '--retry-connrefused', '--max-time', '10'];
+        // All errors: the DNS of the cluster hears of a new Service a moment later.
+        const curl = ['curl', '-sS', family, '--retry', '5', '--retry-all-errors', '--max-time', '10'];
         assert.equal(await lab.kubectl(['exec', pod.name, '--', ...curl, url]), 'web', `${pod.node} ${family} by name`);
       }
       for (const ip of clusterIps) {

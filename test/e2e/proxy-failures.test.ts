@@ -36,23 +36,40 @@ describe('the egress proxy through failures', () => {
       return pods.length === count ? pods : undefined;
     });
   /** Does something while connections stream; returns what they saw. */
-  const whileStreaming = async (options: StreamOptions, act: () => Promise<void>): Promise<Tally> => {
+  const whileStreaming = async (
+    options: StreamOptions,
+    act: (seen: () => Promise<Tally>) => Promise<void>,
+  ): Promise<Tally> => {
     const stream = await world.client('client').stream(question, options);
     try {
       const first = { what: 'every connection to be answered', limitMs: 30_000 };
       await until(first, async () => answersOf(await stream.tally()) >= 2 * (options.connections ?? 1));
-      await act();
+      await act(() => stream.tally());
     } catch (error) {
       await stream.stop();
       throw error;
     }
     return stream.stop();
   };
+  /** New connections are answered, all of them: kube-proxy hears of replicas that come and go a moment after the operator. */
+  const untilAllAnswered = () =>
+    until({ what: 'every new connection to be answered', limitMs: 60_000 }, async () => {
+      const answers = await world.client('client').askAll(Array.from({ length: 20 }, () => question));
+      return answers.every((answer) => !('failure' in answer));
+    });
+  /** Each replica is on a node of its own, so the outside sees one address for each that connections go through. */
+  const untilBothUsed = () =>
+    until({ what: 'connections through both replicas', limitMs: 60_000 }, async () => {
+      const answers = await world.client('client').askAll(Array.from({ length: 20 }, () => question));
+      const sources = answers.flatMap((answer) => ('failure' in answer ? [] : [answer.address]));
+      return sources.length === 20 && new Set(sources).size === 2;
+    });
   const kept = (connections: number): StreamOptions => ({ everyMs: 200, isKept: true, connections });
 
   test('a killed replica comes back with its rules; connections of the other one stream on', async () => {
     const [pod] = await untilReplicas(2);
     assert.ok(pod !== undefined);
+    await untilBothUsed();
     const tally = await whileStreaming(kept(60), async () => {
       assert.ok((await world.lab.kill(pod.node, /proxy --controller=bcs-system\/main/)) > 0);
       await untilReplicas(1);
@@ -65,8 +82,10 @@ describe('the egress proxy through failures', () => {
   test('a killed engine comes back with its rules in the same pod', async () => {
     const [pod] = await untilReplicas(2);
     assert.ok(pod !== undefined);
-    const tally = await whileStreaming(kept(60), async () => {
+    await untilBothUsed();
+    const tally = await whileStreaming(kept(60), async (seen) => {
       assert.ok((await world.lab.kill(pod.node, /^\S*envoy /)) > 0);
+      await until({ what: 'broken connections', limitMs: 30_000 }, async () => (await seen()).reopened > 0);
       const what = 'the engine to serve again';
       await until({ what, limitMs: 30_000 }, async () => (await answersOfEach(pod.ips)).every((seen) => seen));
       await untilReplicas(2);
@@ -80,6 +99,7 @@ describe('the egress proxy through failures', () => {
   test('a node without power: the replica on the other node serves on', async () => {
     const [lost] = await untilReplicas(2);
     assert.ok(lost !== undefined);
+    await untilBothUsed();
     const tally = await whileStreaming(kept(40), async () => {
       await world.lab.power('off', lost.node);
       await until({ what: 'one replica to be left', limitMs: 90_000 }, async () => {
@@ -88,11 +108,7 @@ describe('the egress proxy through failures', () => {
       });
       await world.untilState(key, 'Synced');
       // New connections find the replica that is left.
-      const answers = await world.client('client').askAll(Array.from({ length: 20 }, () => question));
-      assert.deepEqual(
-        answers.filter((answer) => 'failure' in answer),
-        [],
-      );
+      await untilAllAnswered();
       await world.lab.power('on', lost.node);
       await untilReplicas(2);
       await world.untilState(key, 'Synced');
@@ -113,6 +129,7 @@ describe('the egress proxy through failures', () => {
   });
 
   test('another replica serves the same rules when the proxy is scaled out', async () => {
+    await untilAllAnswered();
     const tally = await whileStreaming(kept(30), async () => {
       await world.lab.kubectl(['-n', 'bcs-system', 'scale', 'deployment', 'main', '--replicas=3']);
       const pods = await untilReplicas(3);
