@@ -9,6 +9,18 @@ import { type ProxyFlags, proxyDefaults, readProxyFlags } from './proxy/flags.ts
 import type { AwaitCleanOptions } from './removal/main.ts';
 import { type ExitCode, exitCodes } from './runtime/process/lifecycle.ts';
 
+/** What several commands take in the same words; a default follows where there is one. */
+const option = {
+  config: ['--config <file>', 'configuration file; the defaults without one'],
+  kubeconfig: [
+    '--kubeconfig <file>',
+    'how to reach the API server; else the service account of the pod, or KUBECONFIG',
+  ],
+  logLevel: ['--log-level <level>', 'debug, info, warn, error, fatal or silent'],
+  webhookAddress: ['--webhook-address <address>', 'where to serve admission webhooks'],
+  webhookUrl: ['--webhook-url <url>', 'how the API server reaches the webhooks of a process outside the cluster'],
+} as const;
+
 /** Runs one command line and returns the exit code; a command line that cannot be understood is one sentence and 2. */
 export async function main(argv: readonly string[]): Promise<number> {
   const program = new Command('sallyport')
@@ -30,16 +42,16 @@ export async function main(argv: readonly string[]): Promise<number> {
   program
     .command('controller')
     .description('decide who leaves the cluster with which address, and answer admission reviews')
-    .option('--config <file>', 'configuration file; the defaults without one')
-    .option('--kubeconfig <file>', 'how to reach the API server; else the service account of the pod, or KUBECONFIG')
+    .option(...option.config)
+    .option(...option.kubeconfig)
     .option('--health-address <address>', 'where to serve health and metrics', controllerDefaults.healthAddress)
-    .option('--webhook-address <address>', 'where to serve admission webhooks', controllerDefaults.webhookAddress)
-    .option('--webhook-url <url>', 'how the API server reaches the webhooks of a process outside the cluster')
+    .option(...option.webhookAddress, controllerDefaults.webhookAddress)
+    .option(...option.webhookUrl)
     .option(
       '--namespace <name>',
       `where the lease and the certificates live (POD_NAMESPACE, else ${controllerDefaults.namespace})`,
     )
-    .option('--log-level <level>', 'debug, info, warn, error, fatal or silent', controllerDefaults.logLevel)
+    .option(...option.logLevel, controllerDefaults.logLevel)
     .action(async (flags: ControllerFlags) => {
       const options = readFlags(flags, process.env);
       const { runController } = await import('./controller/main.ts');
@@ -49,12 +61,12 @@ export async function main(argv: readonly string[]): Promise<number> {
     .command('agent')
     .description('make the kernel of this node send pods out with their EIPs')
     .option('--node-name <name>', 'name of the Node that the agent runs on (NODE_NAME)')
-    .option('--config <file>', 'configuration file; the defaults without one')
-    .option('--kubeconfig <file>', 'how to reach the API server; else the service account of the pod, or KUBECONFIG')
+    .option(...option.config)
+    .option(...option.kubeconfig)
     .option('--health-address <address>', 'where to serve health, metrics and /kernel', agentDefaults.healthAddress)
     .option('--state-folder <folder>', 'for what must survive a restart, but not a reboot', agentDefaults.stateFolder)
     .option('--sysctl-root <folder>', 'where the kernel settings of the node are', agentDefaults.sysctlRoot)
-    .option('--log-level <level>', 'debug, info, warn, error, fatal or silent', agentDefaults.logLevel)
+    .option(...option.logLevel, agentDefaults.logLevel)
     .option('--clean', 'take everything of Sallyport off the node and end; needs no API server')
     .action(async (flags: AgentFlags) => {
       const options = readAgentFlags(flags, process.env);
@@ -68,11 +80,11 @@ export async function main(argv: readonly string[]): Promise<number> {
     .option('--controller <namespace/name>', 'the BCSEgressController whose rules are served')
     .option('--engine <name>', 'envoy or nginx', proxyDefaults.engine)
     .option('--engine-binary <path>', 'the program of the engine; else it is looked up in PATH')
-    .option('--kubeconfig <file>', 'how to reach the API server; else the service account of the pod, or KUBECONFIG')
+    .option(...option.kubeconfig)
     .option('--nameserver <address...>', 'resolvers outside the cluster; else those of the pod')
     .option('--report-address <address>', 'where to serve the report, health and metrics', proxyDefaults.reportAddress)
     .option('--state-folder <folder>', 'for the files of the engine', proxyDefaults.stateFolder)
-    .option('--log-level <level>', 'debug, info, warn, error, fatal or silent', proxyDefaults.logLevel)
+    .option(...option.logLevel, proxyDefaults.logLevel)
     .action(async (flags: ProxyFlags) => {
       const options = readProxyFlags(flags);
       const { runProxy } = await import('./proxy/main.ts');
@@ -81,10 +93,10 @@ export async function main(argv: readonly string[]): Promise<number> {
   program
     .command('operator')
     .description('run the proxies that BCSEgress objects name, and tell how their rules stand')
-    .option('--kubeconfig <file>', 'how to reach the API server; else the service account of the pod, or KUBECONFIG')
+    .option(...option.kubeconfig)
     .option('--health-address <address>', 'where to serve health and metrics', operatorDefaults.healthAddress)
-    .option('--webhook-address <address>', 'where to serve admission webhooks', operatorDefaults.webhookAddress)
-    .option('--webhook-url <url>', 'how the API server reaches the webhooks of a process outside the cluster')
+    .option(...option.webhookAddress, operatorDefaults.webhookAddress)
+    .option(...option.webhookUrl)
     .option(
       '--namespace <name>',
       `where the lease and the certificates live (POD_NAMESPACE, else ${operatorDefaults.namespace})`,
@@ -100,7 +112,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     .option('--dns <kind>', 'coredns, or none to publish no names', operatorDefaults.dns)
     .option('--dns-config-map <name>', 'namespace/name of the Corefile of the cluster', operatorDefaults.dnsConfigMap)
     .option('--dns-server <address...>', 'the DNS of the cluster, to see whether names answer; else that of the pod')
-    .option('--log-level <level>', 'debug, info, warn, error, fatal or silent', operatorDefaults.logLevel)
+    .option(...option.logLevel, operatorDefaults.logLevel)
     .action(async (flags: OperatorFlags) => {
       const options = readOperatorFlags(flags, process.env);
       const { runOperator } = await import('./operator/main.ts');
@@ -112,7 +124,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     .requiredOption('--daemonset <name>', 'the DaemonSet whose pods clean')
     .option('--namespace <name>', 'where it is (POD_NAMESPACE)', process.env.POD_NAMESPACE ?? 'default')
     .option('--limit <seconds>', 'how long to wait', Number, 240)
-    .option('--kubeconfig <file>', 'how to reach the API server; else the service account of the pod, or KUBECONFIG')
+    .option(...option.kubeconfig)
     .action(async (flags: AwaitCleanOptions) => {
       const { runAwaitClean } = await import('./removal/main.ts');
       exitCode = await runAwaitClean(flags, packageJson.version);

@@ -13,10 +13,9 @@ import {
   projectTunnel,
 } from '../core/project/index.ts';
 import type { ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../core/view.ts';
-import type { KubeClient } from '../runtime/kube/client.ts';
-import { Informer, type InformerOptions, type InformerProblem } from '../runtime/kube/informer.ts';
-import { coreResource, type KubeObject, type Resource } from '../runtime/kube/resource.ts';
-import type { Clock } from '../runtime/process/clock.ts';
+import { type FollowingDeps, follow, missingIn } from '../runtime/kube/following.ts';
+import type { Informer } from '../runtime/kube/informer.ts';
+import { coreResource, type KubeObject } from '../runtime/kube/resource.ts';
 
 /** What is known of the node that the agent runs on. */
 export interface OwnNode {
@@ -35,59 +34,38 @@ export interface Caches {
 }
 
 /** What the caches need. */
-export interface CachesDeps {
+export interface CachesDeps extends FollowingDeps {
   readonly node: string;
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly random: () => number;
-  /** Told about what is unreadable and about lost connections, with the name of the cache. */
-  readonly onProblem: (cache: string, problem: InformerProblem) => void;
 }
 
 /** Makes the caches of a node; nothing is read before they run. */
-export const createCaches = ({ node, client, clock, random, onProblem }: CachesDeps): Caches => {
-  const follow = <T>(
-    cache: keyof Caches,
-    resource: Resource,
-    rest: Pick<InformerOptions<T, never, KubeObject>, 'project' | 'scope'>,
-  ): Informer<T> =>
-    new Informer({
-      client,
-      clock,
-      random,
-      resource,
-      onProblem: (problem) => onProblem(cache, problem),
-      ...rest,
-    });
-  return {
-    policies: follow('policies', resourceOf('EgressPolicy'), { project: projectPolicy }),
-    clusterPolicies: follow('clusterPolicies', resourceOf('EgressClusterPolicy'), { project: projectClusterPolicy }),
-    // An agent judges no heartbeat of another node: the controller does, and says so in the phase.
-    tunnels: follow('tunnels', resourceOf('EgressTunnel'), { project: (object) => projectTunnel(object, 'never') }),
-    clusterInfos: follow('clusterInfos', resourceOf('EgressClusterInfo'), { project: rangesOf }),
-    namespaces: follow('namespaces', coreResource('namespaces', 'Namespace', false), {
-      project: projectNamespace,
-      scope: { metadataOnly: true },
-    }),
-    pods: follow('pods', coreResource('pods', 'Pod', true), {
-      project: projectPod,
-      scope: { fieldSelector: `spec.nodeName=${node}` },
-    }),
-    ownNode: follow('ownNode', coreResource('nodes', 'Node', false), {
-      project: ({ metadata }): OwnNode => ({ labels: metadata.labels ?? {} }),
-      scope: { fieldSelector: `metadata.name=${node}`, metadataOnly: true },
-    }),
-  };
-};
+export const createCaches = (deps: CachesDeps): Caches => ({
+  policies: follow(deps, 'policies', resourceOf('EgressPolicy'), { project: projectPolicy }),
+  clusterPolicies: follow(deps, 'clusterPolicies', resourceOf('EgressClusterPolicy'), {
+    project: projectClusterPolicy,
+  }),
+  // An agent judges no heartbeat of another node: the controller does, and says so in the phase.
+  tunnels: follow(deps, 'tunnels', resourceOf('EgressTunnel'), { project: (object) => projectTunnel(object, 'never') }),
+  clusterInfos: follow(deps, 'clusterInfos', resourceOf('EgressClusterInfo'), { project: rangesOf }),
+  namespaces: follow(deps, 'namespaces', coreResource('namespaces', 'Namespace', false), {
+    project: projectNamespace,
+    scope: { metadataOnly: true },
+  }),
+  pods: follow(deps, 'pods', coreResource('pods', 'Pod', true), {
+    project: projectPod,
+    scope: { fieldSelector: `spec.nodeName=${deps.node}` },
+  }),
+  ownNode: follow(deps, 'ownNode', coreResource('nodes', 'Node', false), {
+    project: ({ metadata }): OwnNode => ({ labels: metadata.labels ?? {} }),
+    scope: { fieldSelector: `metadata.name=${deps.node}`, metadataOnly: true },
+  }),
+});
 
 /** Every cache with its name. */
 export const allOf = (caches: Caches): readonly (readonly [string, Informer<unknown>])[] => Object.entries(caches);
 
 /** Names of the caches that have not been filled yet. Nothing may reach the kernel before there are none. */
-export const missingOf = (caches: Caches): string[] =>
-  allOf(caches)
-    .filter(([, { isSynced }]) => !isSynced)
-    .map(([name]) => name);
+export const missingOf = (caches: Caches): string[] => missingIn(allOf(caches));
 
 // Ranges that nobody has detected yet are not known, which is another thing than a cluster without ranges.
 const rangesOf = (object: KubeObject & { readonly status?: unknown }): ClusterRanges | undefined => {

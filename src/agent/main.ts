@@ -1,14 +1,12 @@
 /** The agent as a process. It only wires: what the parts do is in their own files. */
 import { setFlagsFromString } from 'node:v8';
 import { openConfig } from '../runtime/config/source.ts';
-import type { KubeClient } from '../runtime/kube/client.ts';
+import { connect } from '../runtime/kube/connect.ts';
 import { EventRecorder } from '../runtime/kube/event-recorder.ts';
-import { createKubeClient } from '../runtime/kube/http-client.ts';
-import { loadAccess } from '../runtime/kube/load-access.ts';
 import { systemClock } from '../runtime/process/clock.ts';
 import { type ExitCode, exitCodes, Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycle.ts';
 import { createLog, type Log } from '../runtime/process/log.ts';
-import { createMetrics, type Metrics } from '../runtime/process/metrics.ts';
+import { createMetrics } from '../runtime/process/metrics.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
 import { Agent } from './agent.ts';
 import { cleanNode } from './clean.ts';
@@ -49,7 +47,7 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
   const { node } = options;
   const metrics = createMetrics();
   const config = await openConfig(options.configPath, { clock, log, hooks: metrics.config });
-  const client = await connect(options, version, metrics);
+  const client = await connect({ ...options, userAgent: `sallyport-agent/${version}`, rateLimit, metrics });
   const events = new EventRecorder({ client, clock, random, controller: 'sallyport.io/agent', instance: node });
   const names = { tunnel: config.current.feature.vxlan.name, holder: holderName };
   const kernel = await openKernel({
@@ -76,13 +74,4 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
   lifecycle.start('client', (signal) => onStop(signal, () => client.close()));
   lifecycle.start('events', (signal) => events.run(signal));
   lifecycle.start('agent', (signal) => agent.run(signal));
-};
-
-const connect = async (
-  { kubeconfigPath }: AgentOptions,
-  version: string,
-  { onRequest }: Metrics,
-): Promise<KubeClient> => {
-  const access = await loadAccess(kubeconfigPath === undefined ? {} : { path: kubeconfigPath });
-  return createKubeClient({ access, userAgent: `sallyport-agent/${version}`, clock, random, rateLimit, onRequest });
 };

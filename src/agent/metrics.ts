@@ -6,6 +6,7 @@ import type { Ip } from '../core/ip/index.ts';
 import type { PolicyKey } from '../core/view.ts';
 import type { Count, TableCounters } from '../dataplane/nft/counters.ts';
 import type { LoopHooks } from '../runtime/control/loop.ts';
+import { observeLoop } from '../runtime/control/loop-metrics.ts';
 import { messageOf } from '../runtime/process/bug.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
@@ -191,18 +192,11 @@ export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
 };
 
 const hooksOf = ({ counter, histogram }: Instruments): AgentMetrics => {
-  const seconds = histogram(define.passSeconds);
-  const age = histogram(define.passAge);
   const changes = counter(define.changes);
   const repairs = counter(define.repairs);
   const conflicts = counter(define.conflicts);
   return {
-    loop: {
-      passed(result, durationMs, ageMs) {
-        seconds.observe({ result }, durationMs / 1000);
-        age.observe(ageMs / 1000);
-      },
-    },
+    loop: observeLoop({ histogram }, define),
     applier: {
       changed: (part, count) => changes.inc({ part }, count),
       repaired: (part, count) => repairs.inc({ part }, count),

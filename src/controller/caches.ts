@@ -20,10 +20,9 @@ import {
   projectTunnel,
 } from '../core/project/index.ts';
 import type { GatewayView, NamespaceView, NodeView, PodView, PolicyView, TunnelView } from '../core/view.ts';
-import type { KubeClient } from '../runtime/kube/client.ts';
-import { Informer, type InformerOptions, type InformerProblem } from '../runtime/kube/informer.ts';
+import { type Followed, type FollowingDeps, follow, missingIn } from '../runtime/kube/following.ts';
+import type { Informer } from '../runtime/kube/informer.ts';
 import { coreResource, type KubeObject, type OwnerReference, type Resource } from '../runtime/kube/resource.ts';
-import type { Clock } from '../runtime/process/clock.ts';
 
 /** What is kept of every object that we write to, besides its view. */
 export interface Identity {
@@ -101,29 +100,21 @@ export interface Caches extends CacheByKind {
   run(signal: AbortSignal): Promise<void>;
 }
 
-/** What the caches need. */
-export interface CachesDeps {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly random: () => number;
-  /** Told about what is unreadable and about lost connections, with the name of the cache. */
-  readonly onProblem: (cache: string, problem: InformerProblem) => void;
-}
-
 /** Makes the caches; nothing is read before `run`. */
-export const createCaches = ({ client, clock, random, onProblem }: CachesDeps): Caches => {
+export const createCaches = (deps: FollowingDeps): Caches => {
+  const { clock, onProblem } = deps;
   const disconnectedAtMs = new Map<keyof CacheByKind, number>();
   const runs: ((signal: AbortSignal) => Promise<void>)[] = [];
-  const follow: Follow = (cache, resource, rest) => {
-    const tell = (problem: InformerProblem): void => {
+  const followed: Follow = (cache, resource, how) => {
+    const tell: FollowingDeps['onProblem'] = (name, problem) => {
       if (problem.kind === 'disconnected') disconnectedAtMs.set(cache, clock.monotonicMs());
-      onProblem(cache, problem);
+      onProblem(name, problem);
     };
-    const informer = new Informer({ client, clock, random, resource, onProblem: tell, ...rest });
+    const informer = follow({ ...deps, onProblem: tell }, cache, resource, how);
     runs.push((signal) => informer.run(signal));
     return informer;
   };
-  const caches = cachesBy(follow);
+  const caches = cachesBy(followed);
   const all: Caches['all'] = Object.entries(caches);
   const synced = Promise.all(all.map(([, cache]) => cache.synced)).then(() => undefined);
   // A process that stops before its caches are filled is no failure of whoever waits for them.
@@ -132,7 +123,7 @@ export const createCaches = ({ client, clock, random, onProblem }: CachesDeps): 
     ...caches,
     all,
     synced,
-    missing: () => all.filter(([, cache]) => !cache.isSynced).map(([name]) => name),
+    missing: () => missingIn(all),
     disconnectedAtMs: (cache) => disconnectedAtMs.get(cache),
     run: async (signal) => {
       await Promise.all(runs.map((run) => run(signal)));
@@ -154,7 +145,7 @@ export const untilSynced = async (caches: Pick<Caches, 'synced'>, signal: AbortS
 type Follow = <T, I extends string = never, O extends KubeObject = KubeObject>(
   cache: keyof CacheByKind,
   resource: Resource,
-  rest: Pick<InformerOptions<T, I, O>, 'project' | 'scope' | 'indexes'>,
+  how: Followed<T, I, O>,
 ) => Cache<T, I>;
 
 const cachesBy = (follow: Follow): CacheByKind => ({

@@ -9,9 +9,8 @@ import { type FollowedConfig, openConfig } from '../runtime/config/source.ts';
 import { LeaderLease } from '../runtime/control/lease.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
+import { connect } from '../runtime/kube/connect.ts';
 import { EventRecorder } from '../runtime/kube/event-recorder.ts';
-import { createKubeClient } from '../runtime/kube/http-client.ts';
-import { loadAccess } from '../runtime/kube/load-access.ts';
 import { problemLog } from '../runtime/kube/problem-log.ts';
 import { systemClock } from '../runtime/process/clock.ts';
 import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycle.ts';
@@ -73,7 +72,7 @@ const assemble = async (
   const config = await openConfig(options.configPath, { clock, log, hooks: metrics.config });
   const { namespace, webhook } = options;
   const site: Site = { identity: `${hostname()}_${randomUUID()}`, namespace, webhook };
-  const client = await connect(options, version, metrics);
+  const client = await connect({ ...options, userAgent: `sallyport-controller/${version}`, rateLimit, metrics });
   const caches = observedCaches(client, log, metrics);
   const reporter = { controller: 'sallyport.io/controller', instance: site.identity };
   const events = new EventRecorder({ client, clock, random, ...reporter });
@@ -126,16 +125,6 @@ const launch = (units: Units, lifecycle: Lifecycle): Promise<never> => {
     }),
   );
   return refused.promise;
-};
-
-const connect = async (
-  { kubeconfigPath }: ControllerOptions,
-  version: string,
-  { onRequest }: Metrics,
-): Promise<KubeClient> => {
-  const access = await loadAccess(kubeconfigPath === undefined ? {} : { path: kubeconfigPath });
-  const userAgent = `sallyport-controller/${version}`;
-  return createKubeClient({ access, userAgent, clock, random, rateLimit, onRequest });
 };
 
 const observedCaches = (client: KubeClient, log: Log, metrics: Metrics): Caches => {

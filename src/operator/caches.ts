@@ -12,10 +12,10 @@ import { projectEgress } from '../core/proxy/project.ts';
 import { projectProxy } from '../core/proxy/project-proxy.ts';
 import type { EgressView, ProxyView } from '../core/proxy/view.ts';
 import type { ClusterRanges } from '../core/view.ts';
-import type { KubeClient, Scope } from '../runtime/kube/client.ts';
-import { Informer, type InformerOptions, type InformerProblem } from '../runtime/kube/informer.ts';
+import type { Scope } from '../runtime/kube/client.ts';
+import { type Followed, type FollowingDeps, follow, missingIn } from '../runtime/kube/following.ts';
+import type { Informer } from '../runtime/kube/informer.ts';
 import type { KubeObject, Resource } from '../runtime/kube/resource.ts';
-import type { Clock } from '../runtime/process/clock.ts';
 import { type MadeKind, resources, sliceManager } from './objects/kind.ts';
 import { type KnownPod, projectPod } from './pods.ts';
 
@@ -57,11 +57,7 @@ export interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-export interface CachesDeps {
-  readonly client: KubeClient;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly onProblem: (cache: string, problem: InformerProblem) => void;
+export interface CachesDeps extends FollowingDeps {
   /** Where proxies may run. */
   readonly proxyNamespaces: readonly string[];
   /** Where the cluster's DNS has its Corefile; undefined when names are not published. */
@@ -72,38 +68,37 @@ const ours: Scope = { labelSelector: `${labels.managedBy}=${operatorName}` };
 
 /** Makes the caches; nothing is read before `run`. */
 export const createCaches = (deps: CachesDeps): Caches => {
-  const { client, clock, random, onProblem, proxyNamespaces, dnsConfigMap } = deps;
+  const { proxyNamespaces, dnsConfigMap } = deps;
   const runs: ((signal: AbortSignal) => Promise<void>)[] = [];
   const all: [string, Cache<unknown>][] = [];
-  const follow = <T>(
+  const followed = <T, O extends KubeObject = KubeObject>(
     name: string,
     resource: Resource,
-    rest: Pick<InformerOptions<T, never, KubeObject>, 'project' | 'scope'>,
+    how: Followed<T, never, O>,
   ): Cache<T> => {
-    const tell = (problem: InformerProblem): void => onProblem(name, problem);
-    const informer = new Informer<T>({ client, clock, random, resource, onProblem: tell, ...rest });
+    const informer = follow(deps, name, resource, how);
     runs.push((signal) => informer.run(signal));
     all.push([name, informer]);
     return informer;
   };
   const inNamespaces = <T>(name: string, resource: Resource, project: (object: KubeObject) => T, scope: Scope = {}) =>
     proxyNamespaces.map((namespace) =>
-      follow(`${name}/${namespace}`, resource, { project, scope: { ...scope, namespace } }),
+      followed(`${name}/${namespace}`, resource, { project, scope: { ...scope, namespace } }),
     );
   const caches = {
-    egresses: follow('egresses', resourceOf('BCSEgress'), { project: keeping(projectEgress, BCSEgressStatus) }),
-    proxies: follow('proxies', resourceOf('BCSEgressController'), {
+    egresses: followed('egresses', resourceOf('BCSEgress'), { project: keeping(projectEgress, BCSEgressStatus) }),
+    proxies: followed('proxies', resourceOf('BCSEgressController'), {
       project: keeping(projectProxy, BCSEgressControllerStatus),
     }),
-    namespaces: follow('namespaces', resources.namespaces, { project: slim, scope: { metadataOnly: true } }),
-    clusterInfos: follow('clusterInfos', resourceOf('EgressClusterInfo'), {
+    namespaces: followed('namespaces', resources.namespaces, { project: slim, scope: { metadataOnly: true } }),
+    clusterInfos: followed('clusterInfos', resourceOf('EgressClusterInfo'), {
       project: (object: KubeObject & ApiObject) => projectClusterInfo(object),
     }),
     pods: inNamespaces('pods', resources.pods, projectPod),
     dns:
       dnsConfigMap === undefined
         ? undefined
-        : follow<ConfigMap>('dns', resources.configMaps, {
+        : followed<ConfigMap>('dns', resources.configMaps, {
             project: slim,
             scope: { namespace: dnsConfigMap.namespace, fieldSelector: `metadata.name=${dnsConfigMap.name}` },
           }),
@@ -112,10 +107,10 @@ export const createCaches = (deps: CachesDeps): Caches => {
       autoscalers: inNamespaces('autoscalers', resources.autoscalers, slim, ours),
       disruptionBudgets: inNamespaces('disruptionBudgets', resources.disruptionBudgets, slim, ours),
       networkPolicies: inNamespaces('networkPolicies', resources.networkPolicies, slim, ours),
-      services: [follow('services', resources.services, { project: slim, scope: ours })],
+      services: [followed('services', resources.services, { project: slim, scope: ours })],
       // The slices that Kubernetes makes carry the labels of our Services too, but not this one.
       endpointSlices: [
-        follow('endpointSlices', resources.endpointSlices, {
+        followed('endpointSlices', resources.endpointSlices, {
           project: slim,
           scope: { labelSelector: `${sliceManager}=${operatorName}` },
         }),
@@ -129,7 +124,7 @@ export const createCaches = (deps: CachesDeps): Caches => {
     ...caches,
     all,
     synced,
-    missing: () => all.filter(([, cache]) => !cache.isSynced).map(([name]) => name),
+    missing: () => missingIn(all),
     subscribe: (listener) => {
       const ends = all.map(([, cache]) => cache.subscribe(() => listener()));
       return () => {

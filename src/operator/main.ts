@@ -8,15 +8,13 @@ import { hostname } from 'node:os';
 import { EgressError } from '../api/error.ts';
 import { LeaderLease } from '../runtime/control/lease.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
-import type { KubeClient } from '../runtime/kube/client.ts';
+import { connect } from '../runtime/kube/connect.ts';
 import { EventRecorder } from '../runtime/kube/event-recorder.ts';
-import { createKubeClient } from '../runtime/kube/http-client.ts';
-import { loadAccess } from '../runtime/kube/load-access.ts';
 import { problemLog } from '../runtime/kube/problem-log.ts';
 import { systemClock } from '../runtime/process/clock.ts';
 import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycle.ts';
 import { createLog, type Log } from '../runtime/process/log.ts';
-import { createMetrics, type Metrics } from '../runtime/process/metrics.ts';
+import { createMetrics } from '../runtime/process/metrics.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
 import { withPatience } from '../runtime/serve/patience.ts';
 import { webhookServing, webhookTrust } from '../runtime/serve/webhook-units.ts';
@@ -44,7 +42,7 @@ export const runOperator = async (options: OperatorOptions, version: string, por
 /** Never resolves; rejects when the start fails, or when a part finds that it was given what cannot work. */
 const start = async (options: OperatorOptions, version: string, lifecycle: Lifecycle, log: Log): Promise<void> => {
   const metrics = createMetrics();
-  const client = await connect(options, version, metrics);
+  const client = await connect({ ...options, userAgent: `sallyport-operator/${version}`, rateLimit, metrics });
   const { namespace, proxyNamespaces, dns } = options;
   const identity = `${hostname()}_${randomUUID()}`;
   const caches = createCaches({
@@ -121,16 +119,6 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
     }),
   );
   return refused.promise;
-};
-
-const connect = async (
-  { kubeconfigPath }: OperatorOptions,
-  version: string,
-  { onRequest }: Metrics,
-): Promise<KubeClient> => {
-  const access = await loadAccess(kubeconfigPath === undefined ? {} : { path: kubeconfigPath });
-  const userAgent = `sallyport-operator/${version}`;
-  return createKubeClient({ access, userAgent, clock, random, rateLimit, onRequest });
 };
 
 /** Asks the DNS of the cluster; a name without addresses is an empty list. */

@@ -1,5 +1,6 @@
 /** The metrics of the operator: how its passes go, and how many objects are in which state. */
 import type { LoopHooks } from '../runtime/control/loop.ts';
+import { observeLoop } from '../runtime/control/loop-metrics.ts';
 import type { MetricDefinition } from '../runtime/process/metric-definitions.ts';
 import type { Instruments } from '../runtime/process/metrics.ts';
 import type { Caches } from './caches.ts';
@@ -28,12 +29,5 @@ export const createOperatorMetrics = ({ gauge, histogram }: Instruments, { egres
     const groups = Map.groupBy(egresses.store.values(), ({ status }) => status?.state ?? 'Pending');
     for (const [state, members] of groups) set({ state }, members.length);
   });
-  const seconds = histogram(define.passSeconds);
-  const age = histogram(define.passAge);
-  return {
-    passed(result, durationMs, ageMs) {
-      seconds.observe({ result }, durationMs / 1000);
-      age.observe(ageMs / 1000);
-    },
-  };
+  return observeLoop({ histogram }, define);
 };

@@ -4,14 +4,12 @@ import { getServers } from 'node:dns';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { proxyPorts } from '../core/proxy/served.ts';
-import type { KubeClient } from '../runtime/kube/client.ts';
-import { createKubeClient } from '../runtime/kube/http-client.ts';
-import { loadAccess } from '../runtime/kube/load-access.ts';
+import { connect } from '../runtime/kube/connect.ts';
 import { problemLog } from '../runtime/kube/problem-log.ts';
 import { systemClock } from '../runtime/process/clock.ts';
 import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycle.ts';
 import { createLog, type Log } from '../runtime/process/log.ts';
-import { createMetrics, type Metrics } from '../runtime/process/metrics.ts';
+import { createMetrics } from '../runtime/process/metrics.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
 import { allOf, createCaches } from './caches.ts';
 import { outsideResolvers } from './dns/outside.ts';
@@ -36,7 +34,7 @@ export const runProxy = async (options: ProxyOptions, version: string, port: Pro
 
 const start = async (options: ProxyOptions, version: string, lifecycle: Lifecycle, log: Log): Promise<void> => {
   const metrics = createMetrics();
-  const client = await connect(options, version, metrics);
+  const client = await connect({ ...options, userAgent: `sallyport-proxy/${version}`, rateLimit, metrics });
   const caches = createCaches({ client, clock, random, onProblem: problemLog(log, clock) });
   for (const [name, cache] of allOf(caches)) metrics.observeInformer(name, cache);
   const guard = createGuard(options, log);
@@ -115,13 +113,4 @@ const createEngine = async (name: EngineName, parts: EngineParts, guard: Guarded
   if (name === 'envoy') return (await import('./envoy/engine.ts')).createEnvoy(parts);
   // nginx does not tell its open connections to a host; it finds them by the addresses of the host.
   return (await import('./nginx/engine.ts')).createNginx({ ...parts, addressesOf: (host) => guard.addressesAt(host) });
-};
-
-const connect = async (
-  { kubeconfigPath }: ProxyOptions,
-  version: string,
-  { onRequest }: Metrics,
-): Promise<KubeClient> => {
-  const access = await loadAccess(kubeconfigPath === undefined ? {} : { path: kubeconfigPath });
-  return createKubeClient({ access, userAgent: `sallyport-proxy/${version}`, clock, random, rateLimit, onRequest });
 };

@@ -1,6 +1,7 @@
 /** The metrics of a replica: what its report says, at every scrape, and how the passes go. */
 import type { ProxyReport, RuleReport } from '../api/proxy-report.ts';
 import type { LoopHooks } from '../runtime/control/loop.ts';
+import { observeLoop } from '../runtime/control/loop-metrics.ts';
 import type { MetricDefinition } from '../runtime/process/metric-definitions.ts';
 import type { Instruments } from '../runtime/process/metrics.ts';
 
@@ -70,12 +71,5 @@ export const createProxyMetrics = (
   foreignCounter(define.refused, (set) => {
     for (const [word, count] of Object.entries(report()?.refused ?? {})) set({ word }, count);
   });
-  const seconds = histogram(define.passSeconds);
-  const age = histogram(define.passAge);
-  return {
-    passed(result, durationMs, ageMs) {
-      seconds.observe({ result }, durationMs / 1000);
-      age.observe(ageMs / 1000);
-    },
-  };
+  return observeLoop({ histogram }, define);
 };

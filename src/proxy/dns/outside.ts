@@ -85,12 +85,15 @@ async function askOne(
   return response.isTruncated ? withLimit(clock, limit, (ended) => overTcp(server, query, fits, ended)) : response;
 }
 
-const overUdp = (
-  { host, port = 53 }: Nameserver,
+/** Sends a query and waits for the response that fits it, until the signal is aborted. */
+type Exchange = (
+  server: Nameserver,
   query: Buffer,
   fits: (response: Response) => boolean,
   signal: AbortSignal,
-): Promise<Response> =>
+) => Promise<Response>;
+
+const overUdp: Exchange = ({ host, port = 53 }, query, fits, signal) =>
   new Promise((resolve, reject) => {
     const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
     const end = (): void => {
@@ -116,12 +119,7 @@ const overUdp = (
     socket.connect(port, host, () => socket.send(query));
   });
 
-const overTcp = (
-  { host, port = 53 }: Nameserver,
-  query: Buffer,
-  fits: (response: Response) => boolean,
-  signal: AbortSignal,
-): Promise<Response> =>
+const overTcp: Exchange = ({ host, port = 53 }, query, fits, signal) =>
   new Promise((resolve, reject) => {
     const socket = connect({ host, port });
     let received: Buffer = Buffer.alloc(0);

@@ -4,6 +4,7 @@ import { proxyPorts } from '../../core/proxy/served.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { type Bed, inside, outside } from './bed.ts';
 import { type HttpAnswer, proxyAddress } from './client.ts';
+import type { Scenario } from './conformance.ts';
 import {
   type OutsideHttpServer,
   type OutsideServer,
@@ -115,3 +116,18 @@ export const openMinefield = async (bed: Bed): Promise<Minefield> => {
 
 /** The port of the HTTP proxy and that of TLS. */
 export const ports = { http: proxyPorts.http, tls: proxyPorts.tls } as const;
+
+/** Runs with a minefield and looks at the mines once more at the end. */
+export const scenario = (
+  name: string,
+  title: string,
+  run: (field: Minefield, bed: Bed) => Promise<void>,
+): Scenario => ({
+  name,
+  title,
+  async run(bed) {
+    await using field = await openMinefield(bed);
+    await run(field, bed);
+    field.assertUntouched(title);
+  },
+});

@@ -1,11 +1,11 @@
 /** Hosts that are not what they seem, and names that lead where nobody may go. */
 import assert from 'node:assert/strict';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import { type Bed, inside, outside } from './bed.ts';
+import { inside, outside } from './bed.ts';
 import { askOverTls, converse, openTunnel, proxyAddress, sendRaw } from './client.ts';
 import type { Scenario } from './conformance.ts';
 import { absolute } from './conformance-http.ts';
-import { DATABASE, type Minefield, openMinefield, ports } from './minefield.ts';
+import { DATABASE, ports, scenario } from './minefield.ts';
 
 const plain = (host: string) => () => sendRaw(ports.http, absolute(host));
 const origin = (host: string) => () =>
@@ -63,16 +63,6 @@ const disguised = [
 ];
 
 const bracketed = (address: string): string => (address.includes(':') ? `[${address}]` : address);
-
-const scenario = (name: string, title: string, run: (field: Minefield, bed: Bed) => Promise<void>): Scenario => ({
-  name,
-  title,
-  async run(bed) {
-    await using field = await openMinefield(bed);
-    await run(field, bed);
-    field.assertUntouched(title);
-  },
-});
 
 export const nameScenarios: readonly Scenario[] = [
   scenario('security-addresses', 'refuses addresses that no rule names, in every spelling', async (field) => {
