@@ -1,6 +1,6 @@
 /**
  * Bare engines: the same programs with configuration as one would write it by hand for one TCP port and one HTTP host. They
- * log each request: Envoy to its standard output, which somebody reads, nginx to a file. So do ours.
+ * log each request, what a line of ours tells too: Envoy to its standard output, which somebody reads, nginx to a file.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -25,6 +25,8 @@ const stdoutLog = [
           host: '%REQ(:AUTHORITY)%',
           method: '%REQ(:METHOD)%',
           status: '%RESPONSE_CODE%',
+          flags: '%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%',
+          cluster: '%UPSTREAM_CLUSTER%',
           upstream: '%UPSTREAM_HOST%',
           sent: '%BYTES_SENT%',
           received: '%BYTES_RECEIVED%',

@@ -111,6 +111,6 @@ const refusalLog = (log: Log): ((name: string, word: string) => void) => {
 /** An engine is loaded when it is asked for. */
 const createEngine = async (name: EngineName, parts: EngineParts, guard: GuardedResolver): Promise<ProxyEngine> => {
   if (name === 'envoy') return (await import('./envoy/engine.ts')).createEnvoy(parts);
-  // nginx does not tell its open connections to a host; it finds them by the addresses of the host.
-  return (await import('./nginx/engine.ts')).createNginx({ ...parts, addressesOf: (host) => guard.addressesAt(host) });
+  // nginx neither tells its open connections to a host nor keeps any to a name: it does both by the addresses of the name.
+  return (await import('./nginx/engine.ts')).createNginx({ ...parts, names: guard });
 };

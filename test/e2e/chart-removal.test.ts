@@ -3,6 +3,8 @@
  * release goes, every node is as it was before.
  */
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { addresses, ports } from '../../lab/cluster/shape.ts';
 import { must } from '../../lab/host/command.ts';
@@ -25,6 +27,23 @@ const pictures: readonly (readonly string[])[] = [
   ['ip', '-6', 'neigh', 'show', 'proxy'],
   ['sysctl', '--all', '--pattern', '^net\\.(ipv4|ipv6)\\.(conf|ip_forward|neigh)'],
 ];
+/** One small replica for rules that name no proxy. */
+const smallProxy = ['minReplicas=1', 'maxReplicas=1', 'resource.cpu=200m', 'resource.mem=256Mi'].map(
+  (value) => `operator.defaultProxy.${value}`,
+);
+/** Everything that the operator makes. */
+const madeByOperator = [
+  'get',
+  'bcsegresscontrollers,deployments,services,endpointslices,horizontalpodautoscalers,poddisruptionbudgets,networkpolicies',
+  ...['--all-namespaces', '-l', 'app.kubernetes.io/managed-by=sallyport-operator', '-o', 'name'],
+];
+/** The two lists of commands with which the page about proxies removes them: with the operator, and without. */
+const [inOrder = '', byHand = ''] = readFileSync(join(import.meta.dirname, '../../docs/how-to/run-proxies.md'), 'utf8')
+  .split('## Remove it')
+  .slice(1)
+  .flatMap((text) => [...text.matchAll(/```sh\n(.*?)```/gs)])
+  .map(([, commands = '']) => commands);
+
 /** What pods, clocks and neighbours change meanwhile. */
 const passing = /veth|expires|mc_forwarding|stable_secret/;
 
@@ -60,7 +79,7 @@ describe('agents under the chart', () => {
   let pristine: ReadonlyMap<string, readonly string[]>;
   test('a pod leaves with its EIP, by the rights of the chart and nothing more', async () => {
     pristine = new Map(await Promise.all(nodes.map(async (node) => [node, await picture(node)] as const)));
-    await install({ instance: instanceOf(lab.name), programs: lab.programs, set: [], progress: silent });
+    await install({ instance: instanceOf(lab.name), programs: lab.programs, set: smallProxy, progress: silent });
     const [eip = ''] = lab.status.eips.ipv4;
     const apiVersion = 'egressgateway.spidernet.io/v1beta1';
     await lab.apply(
@@ -92,6 +111,39 @@ describe('agents under the chart', () => {
     assert.doesNotMatch(logs, /forbidden|denied|"level":"(error|fatal)"/i);
   });
 
+  const makeEgress = async () => {
+    const rule = { name: 'db', sourceport: 5432, destport: ports.database, ips: addresses.outside.ipv4 };
+    await until({ what: 'the rule to be taken', limitMs: 60_000, everyMs: 500 }, async () => {
+      await lab.apply({
+        apiVersion: 'bkbcs.tencent.com/v1alpha1',
+        kind: 'BCSEgress',
+        metadata: { name: 'shop', namespace: 'default' },
+        spec: { rules: { tcp: [rule] } },
+      });
+      return true;
+    });
+    await lab.kubectl(['wait', '--for=jsonpath={.status.state}=Synced', 'bcsegress/shop', '--timeout=90s']);
+    assert.match(await lab.kubectl(madeByOperator), /deployment.apps\/egress-controller/);
+  };
+  /** Runs commands of a page, but for helm. */
+  const runPage = async (commands: string) => {
+    const script = commands.replaceAll(/^helm .*$/gm, '');
+    const env = { KUBECONFIG: lab.kubeconfig, PATH: `${dirname(lab.programs.kubectl)}:${process.env.PATH}` };
+    await must('commands of the page', ['sh', '-ec', script], { env, timeoutMs: 150_000 });
+  };
+  const untilNothingMade = () =>
+    until({ what: 'nothing of the operator to be left', limitMs: 60_000, everyMs: 300 }, async () => {
+      return (await lab.kubectl(madeByOperator)).trim() === '';
+    });
+
+  test('rules and their proxy go before the release, as the page says', async () => {
+    await makeEgress();
+    await runPage(inOrder);
+    await untilNothingMade();
+    // Again, for the other way: the release goes first.
+    await makeEgress();
+  });
+
   test('helm uninstall takes everything off the nodes, and the pod leaves as before', async () => {
     for (const node of nodes) assert.notDeepEqual(await picture(node), pristine.get(node), `${node} was in use`);
     const started = performance.now();
@@ -106,6 +158,13 @@ describe('agents under the chart', () => {
     });
     const { stdout } = await sourceSeenBy('web');
     assert.match(stdout, new RegExp(`"${lab.status.nodes.find(({ name }) => name === 'worker-1')?.ipv4}"`));
+  });
+
+  test('rules that were left behind go by hand, as the page says', async () => {
+    assert.match(await lab.kubectl(madeByOperator), /deployment.apps\/egress-controller/);
+    await runPage(byHand);
+    await untilNothingMade();
+    assert.equal(await lab.kubectl(['get', 'bcsegresses', '--all-namespaces', '-o', 'name']), '');
   });
 
   test('the folder of the agents on the node is empty', async () => {

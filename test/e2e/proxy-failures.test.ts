@@ -1,178 +1,253 @@
-/** The egress proxy when things go wrong: programs that are killed, a node without power, no operator, no API server. */
+/**
+ * The egress proxy when things go wrong: programs that are killed, a node without power, no operator, no API server. A proxy
+ * of each engine goes through every failure, at the same time.
+ */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { addresses, ports } from '../../lab/cluster/shape.ts';
 import { until } from '../../lab/host/wait.ts';
 import type { StreamOptions, Tally } from '../../lab/inside/client.ts';
-import { outsideServer, ProxyWorld } from './proxy-world.ts';
+import { outsideServer, type ProxyPod, ProxyWorld } from './proxy-world.ts';
 
-const key = 'shop/main';
-const database = { name: 'db', sourceport: 5432, destport: ports.database, ips: addresses.outside.ipv4 };
-const question = { transport: 'tcp', host: 'main-db.shop', port: 5432, limitMs: 2_000 } as const;
-const operator = ['-n', 'sallyport'];
+/** What stands for each engine: a proxy and a BCSEgress of the same name, a port, and how its program shows among processes. */
+const engines = [
+  { engine: 'envoy', name: 'main', port: 5432, program: /^\S*envoy / },
+  { engine: 'nginx', name: 'seed', port: 5442, program: /^nginx: / },
+] as const;
+type Engine = (typeof engines)[number];
+
+const keyOf = ({ name }: Engine): string => `shop/${name}`;
+const database = { name: 'db', destport: ports.database, ips: addresses.outside.ipv4 };
+const questionOf = ({ name, port }: Engine) =>
+  ({ transport: 'tcp', host: `${name}-db.shop`, port, limitMs: 2_000 }) as const;
 const answersOf = ({ answers }: Tally): number => Object.values(answers).reduce((sum, count) => sum + count, 0);
+const each = <T>(work: (engine: Engine) => Promise<T>): Promise<T[]> => Promise.all(engines.map(work));
 
 describe('the egress proxy through failures', () => {
   let world: ProxyWorld;
   before(async () => {
-    world = await ProxyWorld.start('e2e-proxy-failures');
-    world.names({ 'api.example.com': outsideServer });
+    // Nobody here has an EIP.
+    world = await ProxyWorld.start('e2e-proxy-failures', ['agent.enabled=false']);
+    world.names({ 'main.api.example.com': outsideServer, 'seed.api.example.com': outsideServer });
     // Whatever node is lost, the client and the gateway node are not.
     await world.clients({ name: 'client', namespace: 'shop', node: 'gateway-1' });
     for (const node of ['worker-1', 'worker-2']) await world.lab.kubectl(['label', 'node', node, 'proxies=yes']);
-    await world.controller('main', { selector: { proxies: 'yes' }, minReplicas: 2, maxReplicas: 4 });
-    await world.egress(key, spec(database));
-    await world.untilState(key, 'Synced', 120_000);
+    await each(async ({ engine, name }) =>
+      world.controller(name, { engine, selector: { proxies: 'yes' }, minReplicas: 2, maxReplicas: 4 }),
+    );
+    await each(async (engine) => world.egress(keyOf(engine), specOf(engine)));
+    await untilAll('Synced', 120_000);
   });
   after(() => world?.stop());
 
-  const spec = (...tcp: readonly object[]) => ({
-    controller: { name: 'main' },
-    rules: { tcp, http: [{ name: 'api', host: 'api.example.com', tls: true }] },
+  const specOf = ({ name, port }: Engine, ...more: readonly object[]) => ({
+    controller: { name },
+    rules: {
+      tcp: [{ ...database, sourceport: port }, ...more],
+      http: [{ name: 'api', host: `${name}.api.example.com`, tls: true }],
+    },
   });
+  const untilAll = (state: 'Synced' | 'Unknown', limitMs?: number) =>
+    each((engine) => world.untilState(keyOf(engine), state, limitMs));
   const untilReplicas = (count: number) =>
-    until({ what: `${count} ready replicas`, limitMs: 90_000 }, async () => {
-      const pods = await world.proxyPods('main');
-      return pods.length === count ? pods : undefined;
-    });
-  /** Does something while connections stream; returns what they saw. */
+    each(({ name }) =>
+      until({ what: `${count} ready replicas of ${name}`, limitMs: 90_000 }, async () => {
+        const pods = await world.proxyPods(name);
+        return pods.length === count ? pods : undefined;
+      }),
+    );
+  /** The replicas of both proxies on one node. */
+  const onOneNode = async (): Promise<{ node: string; pods: readonly ProxyPod[] }> => {
+    const all = (await untilReplicas(2)).flat();
+    const node = all[0]?.node ?? '';
+    const pods = all.filter((pod) => pod.node === node);
+    assert.equal(pods.length, engines.length, 'replicas of a proxy are on nodes of their own');
+    return { node, pods };
+  };
+  /** Does something while connections stream through both proxies; returns what they saw. */
   const whileStreaming = async (
     options: StreamOptions,
-    act: (seen: () => Promise<Tally>) => Promise<void>,
-  ): Promise<Tally> => {
-    const stream = await world.client('client').stream(question, options);
+    act: (seen: () => Promise<Tally[]>) => Promise<void>,
+  ): Promise<Tally[]> => {
+    const streams = await each((engine) => world.client('client').stream(questionOf(engine), options));
+    const seen = () => Promise.all(streams.map((stream) => stream.tally()));
+    const stop = () => Promise.all(streams.map((stream) => stream.stop()));
     try {
       const first = { what: 'every connection to be answered', limitMs: 30_000 };
-      await until(first, async () => answersOf(await stream.tally()) >= 2 * (options.connections ?? 1));
-      await act(() => stream.tally());
+      await until(first, async () =>
+        (await seen()).every((tally) => answersOf(tally) >= 2 * (options.connections ?? 1)),
+      );
+      await act(seen);
     } catch (error) {
-      await stream.stop();
+      await stop();
       throw error;
     }
-    return stream.stop();
+    return stop();
+  };
+  /** What the outside sees of twenty new connections through a proxy; undefined for those that failed. */
+  const sourcesOf = async (engine: Engine): Promise<(string | undefined)[]> => {
+    const answers = await world.client('client').askAll(Array.from({ length: 20 }, () => questionOf(engine)));
+    return answers.map((answer) => ('failure' in answer ? undefined : answer.address));
   };
   /** New connections are answered, all of them: kube-proxy hears of replicas that come and go a moment after the operator. */
   const untilAllAnswered = () =>
-    until({ what: 'every new connection to be answered', limitMs: 60_000 }, async () => {
-      const answers = await world.client('client').askAll(Array.from({ length: 20 }, () => question));
-      return answers.every((answer) => !('failure' in answer));
-    });
+    each((engine) =>
+      until({ what: `every new connection of ${engine.name} to be answered`, limitMs: 60_000 }, async () =>
+        (await sourcesOf(engine)).every((source) => source !== undefined),
+      ),
+    );
   /** Each replica is on a node of its own, so the outside sees one address for each that connections go through. */
   const untilBothUsed = () =>
-    until({ what: 'connections through both replicas', limitMs: 60_000 }, async () => {
-      const answers = await world.client('client').askAll(Array.from({ length: 20 }, () => question));
-      const sources = answers.flatMap((answer) => ('failure' in answer ? [] : [answer.address]));
-      return sources.length === 20 && new Set(sources).size === 2;
-    });
+    each((engine) =>
+      until({ what: `connections through both replicas of ${engine.name}`, limitMs: 60_000 }, async () => {
+        const sources = await sourcesOf(engine);
+        return sources.every((source) => source !== undefined) && new Set(sources).size === 2;
+      }),
+    );
+  /** Whether a replica answers at each of its addresses. */
+  const answersOfEach = async (engine: Engine, ips: readonly string[]): Promise<boolean[]> => {
+    const answers = await world.client('client').askAll(ips.map((host) => ({ ...questionOf(engine), host })));
+    return answers.map((answer) => !('failure' in answer));
+  };
   const kept = (connections: number): StreamOptions => ({ everyMs: 200, isKept: true, connections });
+  const assertSomeBroken = (tallies: readonly Tally[], connections: number): void => {
+    for (const [index, { reopened }] of tallies.entries()) {
+      const what = `${reopened} of ${connections} connections of ${engines[index]?.name} were broken`;
+      assert.ok(reopened > 0 && reopened < connections, what);
+    }
+  };
+  const assertNoneBroken = (tallies: readonly Tally[]): void =>
+    assert.deepEqual(
+      tallies.map(({ failures, reopened }) => [failures, reopened]),
+      engines.map(() => [{}, 0]),
+    );
 
   test('a killed replica comes back with its rules; connections of the other one stream on', async () => {
-    const [pod] = await untilReplicas(2);
-    assert.ok(pod !== undefined);
+    const { node } = await onOneNode();
     await untilBothUsed();
-    const tally = await whileStreaming(kept(60), async () => {
-      assert.ok((await world.lab.kill(pod.node, /proxy --controller=bcs-system\/main/)) > 0);
+    const tallies = await whileStreaming(kept(60), async () => {
+      await each(async ({ name }) =>
+        assert.ok((await world.lab.kill(node, new RegExp(`proxy --controller=bcs-system/${name}`))) > 0),
+      );
       await untilReplicas(1);
       await untilReplicas(2);
-      await world.untilState(key, 'Synced');
+      await untilAll('Synced');
     });
-    assert.ok(tally.reopened > 0 && tally.reopened < 60, `${tally.reopened} of 60 connections were broken`);
+    assertSomeBroken(tallies, 60);
   });
 
   test('a killed engine comes back with its rules in the same pod', async () => {
-    const [pod] = await untilReplicas(2);
-    assert.ok(pod !== undefined);
+    const { node, pods } = await onOneNode();
     await untilBothUsed();
-    const tally = await whileStreaming(kept(60), async (seen) => {
-      assert.ok((await world.lab.kill(pod.node, /^\S*envoy /)) > 0);
-      await until({ what: 'broken connections', limitMs: 30_000 }, async () => (await seen()).reopened > 0);
-      const what = 'the engine to serve again';
-      await until({ what, limitMs: 30_000 }, async () => (await answersOfEach(pod.ips)).every((seen) => seen));
+    const tallies = await whileStreaming(kept(60), async (seen) => {
+      await each(async ({ program }) => assert.ok((await world.lab.kill(node, program)) > 0));
+      const broken = { what: 'broken connections', limitMs: 30_000 };
+      await until(broken, async () => (await seen()).every(({ reopened }) => reopened > 0));
+      await each(async (engine) => {
+        const own = pods.find(({ name }) => name.startsWith(`${engine.name}-`));
+        const what = `${engine.engine} to serve again`;
+        await until({ what, limitMs: 30_000 }, async () => {
+          const answers = await answersOfEach(engine, own?.ips ?? []);
+          return answers.length > 0 && answers.every((isAnswered) => isAnswered);
+        });
+      });
       await untilReplicas(2);
-      await world.untilState(key, 'Synced');
+      await untilAll('Synced');
     });
-    assert.ok(tally.reopened > 0 && tally.reopened < 60, `${tally.reopened} of 60 connections were broken`);
-    const after = (await world.proxyPods('main')).map(({ name }) => name);
-    assert.ok(after.includes(pod.name), `${pod.name} is not among ${after.join(', ')}`);
+    assertSomeBroken(tallies, 60);
+    const names = (await untilReplicas(2)).flat().map(({ name }) => name);
+    for (const { name } of pods) assert.ok(names.includes(name), `${name} is not among ${names.join(', ')}`);
   });
 
-  test('a node without power: the replica on the other node serves on', async () => {
-    const [lost] = await untilReplicas(2);
-    assert.ok(lost !== undefined);
+  test('a node without power: the replicas on the other node serve on', async () => {
+    const { node } = await onOneNode();
     await untilBothUsed();
-    const tally = await whileStreaming(kept(40), async () => {
-      await world.lab.power('off', lost.node);
-      await until({ what: 'one replica to be left', limitMs: 90_000 }, async () => {
-        const pods = await world.proxyPods('main');
-        return pods.length > 0 && pods.every(({ node }) => node !== lost.node);
-      });
-      await world.untilState(key, 'Synced');
-      // New connections find the replica that is left.
+    const tallies = await whileStreaming(kept(40), async () => {
+      await world.lab.power('off', node);
+      await each(({ name }) =>
+        until({ what: `one replica of ${name} to be left`, limitMs: 90_000 }, async () => {
+          const pods = await world.proxyPods(name);
+          return pods.length > 0 && pods.every((pod) => pod.node !== node);
+        }),
+      );
+      await untilAll('Synced');
+      // New connections find the replicas that are left.
       await untilAllAnswered();
-      await world.lab.power('on', lost.node);
+      await world.lab.power('on', node);
       await untilReplicas(2);
-      await world.untilState(key, 'Synced');
+      await untilAll('Synced');
     });
-    assert.ok(tally.reopened < 40, `${tally.reopened} of 40 connections were broken`);
+    for (const { reopened } of tallies) assert.ok(reopened < 40, `${reopened} of 40 connections were broken`);
   });
 
   test('no replica at all is Unknown, and Synced again when they are back', async () => {
-    const scale = (replicas: number) =>
-      world.lab.kubectl(['-n', 'bcs-system', 'scale', 'deployment', 'main', `--replicas=${replicas}`]);
     await scale(0);
-    const unknown = await world.untilState(key, 'Unknown', 90_000);
-    assert.match(unknown.reason ?? '', /bcs-system\/main/);
-    const { syncedAt } = unknown;
+    const unknown = await untilAll('Unknown', 90_000);
+    for (const [index, { reason }] of unknown.entries()) {
+      assert.match(reason ?? '', new RegExp(`bcs-system/${engines[index]?.name}`));
+    }
     await scale(2);
-    const back = await world.untilState(key, 'Synced', 90_000);
-    assert.equal(back.syncedAt, syncedAt, 'the rules did not change, so syncedAt does not');
+    const back = await untilAll('Synced', 90_000);
+    assert.deepEqual(
+      back.map(({ syncedAt }) => syncedAt),
+      unknown.map(({ syncedAt }) => syncedAt),
+      'the rules did not change, so syncedAt does not',
+    );
   });
 
-  test('another replica serves the same rules when the proxy is scaled out', async () => {
+  test('more replicas serve the same rules when a proxy is scaled out, and the operator leaves their number alone', async () => {
     await untilAllAnswered();
-    const tally = await whileStreaming(kept(30), async () => {
-      await world.lab.kubectl(['-n', 'bcs-system', 'scale', 'deployment', 'main', '--replicas=3']);
-      const pods = await untilReplicas(3);
-      await world.untilState(key, 'Synced');
-      for (const { ips } of pods) assert.deepEqual(await answersOfEach(ips), [true, true]);
+    const tallies = await whileStreaming(kept(30), async () => {
+      await scale(3);
+      const replicas = await untilReplicas(3);
+      await untilAll('Synced');
+      await each(async (engine) => {
+        for (const { ips } of replicas[engines.indexOf(engine)] ?? []) {
+          assert.deepEqual(await answersOfEach(engine, ips), [true, true]);
+        }
+      });
+      // A change of the rules makes the operator write the objects of the proxy anew.
+      await each((engine) => world.egress(keyOf(engine), specOf(engine, { ...database, ...extra(engine, 'wide', 1) })));
+      await untilAll('Synced');
     });
-    assert.deepEqual([tally.failures, tally.reopened], [{}, 0]);
-    assert.equal((await world.controllerStatus('main')).readyReplicas, 3);
+    assertNoneBroken(tallies);
+    for (const { name } of engines) {
+      assert.equal((await world.controllerStatus(name)).readyReplicas, 3);
+      const replicas = ['-n', 'bcs-system', 'get', 'deployment', name, '-o', 'jsonpath={.spec.replicas}'];
+      assert.equal(await world.lab.kubectl(replicas), '3');
+    }
   });
 
-  test('without an operator rules serve on; changes are taken when it is back', async () => {
-    const tally = await whileStreaming(kept(30), async () => {
-      const scale = (replicas: number) =>
-        world.lab.kubectl([...operator, 'scale', 'deployment', 'sallyport-operator', `--replicas=${replicas}`]);
-      await scale(0);
-      await until({ what: 'no operator to be left', limitMs: 60_000 }, async () => {
-        const names = await world.lab.kubectl([...operator, 'get', 'pods', '-o', 'name']);
-        return !names.includes('/sallyport-operator-');
-      });
-      const answers = await world.client('client').askAll(Array.from({ length: 20 }, () => question));
-      assert.deepEqual(
-        answers.filter((answer) => 'failure' in answer),
-        [],
+  test('operators that are killed are missed by nobody; changes are taken when they are back', async () => {
+    const tallies = await whileStreaming(kept(30), async () => {
+      const killed = await Promise.all(
+        ['gateway-1', 'worker-1', 'worker-2'].map((node) => world.lab.kill(node, / operator /)),
       );
-      await scale(2);
-      await world.egress(key, spec(database, { ...database, name: 'more', sourceport: 5433 }));
-      await world.untilState(key, 'Synced', 90_000);
+      assert.equal(
+        killed.reduce((sum, count) => sum + count, 0),
+        2,
+        'both operators',
+      );
+      for (const engine of engines) assert.ok((await sourcesOf(engine)).every((source) => source !== undefined));
+      await each((engine) => world.egress(keyOf(engine), specOf(engine, { ...database, ...extra(engine, 'more', 2) })));
+      await untilAll('Synced', 90_000);
     });
-    assert.deepEqual([tally.failures, tally.reopened], [{}, 0]);
+    assertNoneBroken(tallies);
   });
 
   test('an API server that is killed and started again breaks no connection, and changes go on after it', async () => {
-    const tally = await whileStreaming(kept(30), async () => {
+    const tallies = await whileStreaming(kept(30), async () => {
       await world.lab.restart('kube-apiserver');
-      await world.egress(key, spec(database, { ...database, name: 'later', sourceport: 5434 }));
-      await world.untilState(key, 'Synced', 90_000);
+      await each((engine) =>
+        world.egress(keyOf(engine), specOf(engine, { ...database, ...extra(engine, 'later', 3) })),
+      );
+      await untilAll('Synced', 90_000);
     });
-    assert.deepEqual([tally.failures, tally.reopened], [{}, 0]);
+    assertNoneBroken(tallies);
   });
 
-  /** Whether a replica answers at each of its addresses. */
-  const answersOfEach = async (ips: readonly string[]): Promise<boolean[]> => {
-    const answers = await world.client('client').askAll(ips.map((host) => ({ ...question, host })));
-    return answers.map((answer) => !('failure' in answer));
-  };
+  const scale = (replicas: number) =>
+    each(({ name }) => world.lab.kubectl(['-n', 'bcs-system', 'scale', 'deployment', name, `--replicas=${replicas}`]));
+  /** One more rule to the database. */
+  const extra = ({ port }: Engine, name: string, more: number) => ({ name, sourceport: port + more });
 });

@@ -50,10 +50,12 @@ const never = union(
     'fd00:ec2::/32',
     'fe80::/10',
     'fec0::/10',
-    // Tunnels that carry an IPv4 address inside: Teredo, 6to4 and NAT64 of the local network.
+    // Tunnels that carry an IPv4 address inside: Teredo, 6to4 and NAT64 of the local network (RFC 4380, 3056, 8215).
     '2001::/32',
     '2002::/16',
     '64:ff9b:1::/48',
+    // No server has these: ORCHID and discard.
+    '2001:10::/28',
     '100::/64',
   ]),
 );

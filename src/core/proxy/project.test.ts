@@ -104,6 +104,9 @@ test('names lead nowhere local, and inside only where it was opened', () => {
       '64:ff9b::7f00:1',
       '64:ff9b::af4:1',
       '64:ff9b:1::1',
+      '2001:10::1',
+      '2001:0:1::1',
+      '100::1',
     ],
   ];
   for (const text of refused) assert.ok(isForbidden(text), text);

@@ -36,8 +36,12 @@ describe('access lines of Envoy', () => {
   });
 
   it('count what a route refused', () => {
-    const refused = { ...line, detail: '- direct_response', refused: 'not-allowed', status: 403 };
-    assert.deepEqual(pass(refused, refused), { handed: [refused, refused], refused: { 'not-allowed': 2 } });
+    const refused = { ...line, detail: '- direct_response', status: 403 };
+    const told = { ...refused, refused: 'not-allowed' } as const;
+    assert.deepEqual(pass({ ...refused, kind: 'http refused' }, { ...refused, kind: 'connect refused' }), {
+      handed: [told, { ...told, kind: 'connect' }],
+      refused: { 'not-allowed': 2 },
+    });
   });
 
   for (const [detail, word] of [
@@ -54,6 +58,22 @@ describe('access lines of Envoy', () => {
       assert.deepEqual(refused, { [word]: 1 });
     });
   }
+
+  it('are put right when a client sent what is no JSON', () => {
+    const { host: _, time, ...rest } = line;
+    const handed: string[] = [];
+    const access = new AccessLines((text) => handed.push(text));
+    for (const host of ['a"b\\', '"}', '\t', 'a","host":"b","rule":"other', '-']) {
+      const head = JSON.stringify({ time, ...rest, kind: 'http refused', rule: '-', upstream: '-' }).slice(0, -1);
+      access.push(Buffer.from(`${head.replace('- via_upstream', '- direct_response')},"host":"${host}"}\n`));
+    }
+    const told = handed.map((text): AccessLine => JSON.parse(text));
+    assert.deepEqual(
+      told.map(({ host }) => host),
+      ['a"b\\', '"}', '\t', 'a","host":"b","rule":"other', ''],
+    );
+    for (const each of told) assert.deepEqual([each.rule, each.upstream, each.refused], ['', '', 'not-allowed']);
+  });
 
   it('say nothing of connections that the client or the server ended', () => {
     assert.deepEqual(pass({ ...line, detail: 'DC downstream_remote_disconnect' }).refused, {});

@@ -4,9 +4,10 @@
  */
 import type { AccessLine } from '../access-line.ts';
 import type { RefusalWord } from '../engine.ts';
+import { REFUSED } from './routes.ts';
 
-/** Something in the text needs a second look: a flag or detail of trouble, or a refusal. */
-const unusual = /"detail":"(?!- (?:via_upstream|direct_response)?[ "])|"refused":"[a-z]/;
+/** Something in a line needs a second look: a flag or detail of trouble, or a refusal. */
+const unusual = /"detail":"(?!- (?:via_upstream)?[ "])|"refused":"[a-z]/;
 const NEWLINE = 0x0a;
 const MAX_LINE_BYTES = 1024 * 1024;
 
@@ -42,14 +43,13 @@ export class AccessLines {
     const text = Buffer.concat([...this.#parts, chunk.subarray(0, end - 1)]).toString('utf8');
     this.#parts = [];
     this.#keep(chunk.subarray(end));
-    // Requests come by the thousand per second; one look at all of them is enough while nothing is wrong.
     this.#handOn(
-      unusual.test(text)
+      isAllWell(text)
         ? text
+        : text
             .split('\n')
             .map((line) => this.#judged(line))
-            .join('\n')
-        : text,
+            .join('\n'),
     );
   }
 
@@ -69,8 +69,10 @@ export class AccessLines {
   }
 
   #completed(text: string): string {
-    const line = parsed(text);
-    if (line === undefined) return text;
+    const found = parsed(text);
+    // Nobody should have to read what is no line.
+    if (found === undefined) return JSON.stringify({ ...unknown, detail: text });
+    const line = byRoute(found);
     const refused = line.refused === '' ? wordFor(line) : line.refused;
     if (refused !== '') this.#count(refused);
     return JSON.stringify({ ...line, refused, detail: line.detail.trim() });
@@ -81,16 +83,47 @@ export class AccessLines {
   }
 }
 
+const DETAIL = '"detail":"';
+const WELL = `${DETAIL}- via_upstream"`;
+
+/**
+ * Whether every line is of a request that went well. Requests come by the thousand per second, so no pattern is used; what a
+ * client sent stands behind the first detail of a line.
+ */
+const isAllWell = (text: string): boolean => {
+  for (let start = 0; start < text.length; ) {
+    const end = text.indexOf('\n', start);
+    const at = text.indexOf(DETAIL, start);
+    if (at === -1 || (end !== -1 && at > end) || !text.startsWith(WELL, at)) return false;
+    if (end === -1) return true;
+    start = end + 1;
+  }
+  return true;
+};
+
 const unknown = { client: '', host: '', kind: 'http', method: '', rule: '', upstream: '' } as const;
 
+/** A line of the HTTP proxy begins with its time and ends with its host, which is what the client sent, whatever it holds. */
+const endsWithHost = /^(\{"time":.*?),"host":"(.*)"\}$/s;
+
 const parsed = (text: string): AccessLine | undefined => {
+  const [, head, host = ''] = endsWithHost.exec(text) ?? [];
   try {
-    // Envoy writes what access-log.ts told it to, and leaves out what it does not know: without a route it was HTTP.
-    return { ...unknown, ...JSON.parse(text) } as AccessLine;
+    // Envoy writes what access-log.ts told it to. What it does not know it leaves out, or writes a dash: without a route it was HTTP.
+    const found = head === undefined ? JSON.parse(text) : { ...JSON.parse(`${head}}`), host };
+    const known = Object.entries(found).filter(([, value]) => value !== '-');
+    return { ...unknown, ...Object.fromEntries(known) } as AccessLine;
   } catch {
     return undefined;
   }
 };
+
+/** A route whose name says so was a refusal. */
+const byRoute = (line: AccessLine): AccessLine =>
+  line.kind.endsWith(REFUSED)
+    ? // What stands before it is a kind: routes.ts made the name.
+      { ...line, kind: line.kind.slice(0, -REFUSED.length) as AccessLine['kind'], refused: 'not-allowed' }
+    : line;
 
 const wordFor = ({ detail }: AccessLine): RefusalWord | '' => {
   const [flags = '', details = ''] = detail.split(' ');

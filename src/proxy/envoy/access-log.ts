@@ -5,15 +5,8 @@
 
 import type { AccessLine } from '../access-line.ts';
 import { extension, type Message } from './message.ts';
-import { METADATA } from './routes.ts';
 
 type Fields = Partial<Readonly<Record<keyof AccessLine, string | number>>>;
-
-/**
- * A field with one operator is left out when that has no value; with a second one that never has a value (no TLS ends here) it gives an
- * empty text. Only what is empty when all goes well needs that: other lines are completed when they are read.
- */
-const orEmpty = (operator: string): string => `${operator}%DOWNSTREAM_TLS_VERSION%`;
 
 const common: Fields = {
   time: '%START_TIME%',
@@ -39,6 +32,29 @@ const logTo = (fields: Fields): Message[] => [
   }),
 ];
 
+/**
+ * The same as text that happens to be JSON, which costs Envoy less. A value that is not there is `-`, and what a client sent
+ * is not escaped. It stands last: where anything went wrong the line, known by its beginning, is put right when it is read,
+ * and what went well has a host that a rule names, in characters of a name.
+ */
+const textTo = ({ time = '', host = '', ...others }: Fields): Message[] => {
+  const text = Object.entries({ time, ...sorted(others), host }).map(([name, value]) => {
+    const isNumber = typeof value === 'number' || numeric.has(String(value));
+    return `"${name}":${isNumber ? value : `"${value}"`}`;
+  });
+  return [
+    extension('envoy.access_loggers.stdout', 'envoy.extensions.access_loggers.stream.v3.StdoutAccessLog', {
+      log_format: { text_format_source: { inline_string: `{${text.join(',')}}\n` } },
+    }),
+  ];
+};
+const numeric: ReadonlySet<string> = new Set([
+  '%RESPONSE_CODE%',
+  '%UPSTREAM_WIRE_BYTES_SENT%',
+  '%UPSTREAM_WIRE_BYTES_RECEIVED%',
+  '%DURATION%',
+]);
+
 const sorted = (fields: Fields): Message =>
   Object.fromEntries(Object.entries(fields).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
@@ -54,13 +70,16 @@ export const sniRefusedLog: Message[] = logTo({
   rule: '',
   refused: 'not-allowed',
 });
-/** Of the HTTP proxy. */
-export const httpLog: Message[] = logTo({
+/**
+ * Of the HTTP proxy. The name of the route is its kind, or tells that it was a refusal: of all that a route can tell it costs
+ * the least, and there are many requests.
+ */
+export const httpLog: Message[] = textTo({
   ...common,
-  kind: `%METADATA(ROUTE:${METADATA}:kind)%`,
+  kind: '%ROUTE_NAME%',
   host: '%REQ(:AUTHORITY)%',
   method: '%REQ(:METHOD)%',
   status: '%RESPONSE_CODE%',
-  refused: orEmpty(`%METADATA(ROUTE:${METADATA}:refused)%`),
+  refused: '',
   detail: '%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%',
 });

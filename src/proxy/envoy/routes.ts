@@ -9,8 +9,9 @@ import { type Message, seconds } from './message.ts';
 
 /** Name of the one route configuration. */
 export const ROUTES = 'rules';
-/** Key of our own metadata: the access log reads from the route what became of a request. */
-export const METADATA = 'sallyport';
+/** Names of routes, which the access log tells: the kind of the request, and behind it whether it is a refusal. */
+type RouteName = 'http' | 'connect' | `${'http' | 'connect'}${typeof REFUSED}`;
+export const REFUSED = ' refused';
 
 const TUNNEL_IDLE_SECONDS = 3600;
 const REQUEST_IDLE_SECONDS = 300;
@@ -93,6 +94,7 @@ const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
     ? []
     : [
         {
+          ...named('connect'),
           match: { connect_matcher: {}, headers: authorityHeaders(pattern) },
           route: {
             cluster: tls.id,
@@ -101,13 +103,13 @@ const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
             upgrade_configs: [{ upgrade_type: 'CONNECT', connect_config: {} }],
             retry_policy: retries,
           },
-          metadata: tagged({ kind: 'connect' }),
         },
       ]),
   ...(plain === undefined
     ? []
     : [
         {
+          ...named('http'),
           match: {
             prefix: '/',
             headers: [...authorityHeaders(pattern), { name: ':scheme', string_match: { exact: 'http' } }],
@@ -119,7 +121,6 @@ const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
             upgrade_configs: [{ upgrade_type: 'websocket' }],
             retry_policy: retries,
           },
-          metadata: tagged({ kind: 'http' }),
         },
       ]),
 ];
@@ -143,8 +144,8 @@ const authorityHeaders = (pattern: HostPattern): Message[] =>
 /** The answers to what no rule allows; everything that Envoy can read fits one of the three. */
 const refusedRoutes = (name: string): Message[] => {
   const refusal = (kind: 'http' | 'connect'): Message => ({
+    ...named(`${kind}${REFUSED}`),
     direct_response: { status: 403, body: { inline_string: refusalText(name) } },
-    metadata: tagged({ kind, refused: 'not-allowed' }),
   });
   return [
     { match: { connect_matcher: {} }, ...refusal('connect') },
@@ -157,4 +158,4 @@ const refusalText = (name: string): string =>
   `Sallyport does not let this request through: no http rule of a BCSEgress at the proxy ${name} names this host and port ` +
   `(a rule with tls is for CONNECT, one without for plain requests).\n`;
 
-const tagged = (fields: Message): Message => ({ filter_metadata: { [METADATA]: fields } });
+const named = (name: RouteName): Message => ({ name });

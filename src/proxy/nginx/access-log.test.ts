@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { readLine } from './access-log.ts';
+import { LineReader } from './access-log.ts';
 
-const idOf = (key: string): string | undefined => (key === 'r1' ? 'team/egress/db' : undefined);
+const reader = new LineReader((key) => (key === 'r1' ? 'team/egress/db' : undefined));
 const http = (
   fields: Partial<Record<'key' | 'host' | 'upstream' | 'method' | 'status' | 'sent' | 'answered', string>>,
 ) =>
-  readLine(
+  reader.read(
     JSON.stringify([
       'http',
       fields.key ?? 'r1',
@@ -23,10 +23,9 @@ const http = (
       '0.250',
       fields.answered ?? '0.100',
     ]),
-    idOf,
   );
 const stream = (kind: string, key: string, host: string, upstream: string, status: string, seconds = '1.0') =>
-  readLine(
+  reader.read(
     JSON.stringify([
       kind,
       key,
@@ -42,7 +41,6 @@ const stream = (kind: string, key: string, host: string, upstream: string, statu
       seconds,
       '',
     ]),
-    idOf,
   );
 
 describe("a line of nginx's log", () => {
@@ -92,9 +90,17 @@ describe("a line of nginx's log", () => {
     assert.equal(http({ upstream: '-' })?.upstream, '');
   });
 
+  it('begins when it began, also in the second before the last line', () => {
+    const began = (end: string, lasted: string) =>
+      reader.read(JSON.stringify(['tcp', 'r1', '10.0.0.1', '9', '', '', '', '200', '1', '2', end, lasted, '']))?.time;
+    assert.equal(began('1700000010.500', '0.250'), '2023-11-14T22:13:30.250Z');
+    assert.equal(began('1700000010.500', '1.499'), '2023-11-14T22:13:29.001Z');
+    assert.equal(began('1700000010.000', '0.000'), '2023-11-14T22:13:30.000Z');
+  });
+
   it('is left out when it is not ours, whatever it holds', () => {
-    assert.equal(readLine('["http","r1"', idOf), undefined);
-    assert.equal(readLine('{}', idOf), undefined);
-    fc.assert(fc.property(fc.string(), (text) => assert.equal(readLine(text, idOf), undefined)));
+    assert.equal(reader.read('["http","r1"'), undefined);
+    assert.equal(reader.read('{}'), undefined);
+    fc.assert(fc.property(fc.string(), (text) => assert.equal(reader.read(text), undefined)));
   });
 });

@@ -5,44 +5,78 @@ import type { RefusalWord } from '../engine.ts';
 /** A host that a client sent may be long; more of it tells nothing. */
 const MAX_HOST = 300;
 
-/** The line in our words; undefined for one that is not ours, such as half a line after a crash. */
-export const readLine = (line: string, idOf: (key: string) => string | undefined): AccessLine | undefined => {
-  const words = wordsOf(line);
-  if (words === undefined) return undefined;
-  const [kindWord, key, address, port, host, upstream, method, statusWord, sent, received, endWord, lasted, answered] =
-    words;
-  const kind = kindWord === 'tcp' || kindWord === 'sni' ? kindWord : method === 'CONNECT' ? 'connect' : 'http';
-  const seconds = Number(lasted);
-  const endMs = Number(endWord) * 1000;
-  const status = Number(statusWord);
-  const rule = key === '' ? '' : (idOf(key) ?? key);
-  const refused = refusal(kind, rule, status, answered, upstream === '' ? seconds : undefined);
-  return {
-    time: new Date(Math.round(endMs - seconds * 1000)).toISOString(),
-    kind,
-    rule: refused === 'not-allowed' || refused === 'malformed' ? '' : rule,
-    client: endpoint(address, port),
-    host: host.slice(0, MAX_HOST),
-    upstream: lastUpstream(upstream),
-    method,
-    status: kind === 'tcp' || kind === 'sni' ? 0 : status,
-    bytesSent: sum(sent),
-    bytesReceived: sum(received),
-    ms: Math.round(seconds * 1000),
-    refused,
-    detail: status === 200 ? '' : `status ${statusWord}`,
-  };
-};
+/** Reads lines one after the other. There is one for every request, so what can be remembered from line to line is. */
+export class LineReader {
+  readonly #idOf: (key: string) => string | undefined;
+  /** The second of the last line, as text up to the dot; lines come in order of time, more or less. */
+  #second = Number.NaN;
+  #secondText = '';
+
+  /** `idOf` tells the rule of an identifier in the configuration. */
+  constructor(idOf: (key: string) => string | undefined) {
+    this.#idOf = idOf;
+  }
+
+  /** The line in our words; undefined for one that is not ours, such as half a line after a crash. */
+  read(line: string): AccessLine | undefined {
+    const words = wordsOf(line);
+    if (words === undefined) return undefined;
+    const [first, key, address, port, host, upstream, method, statusWord, sent, received, end, lasted, answered] =
+      words;
+    const kind = first === 'tcp' || first === 'sni' ? first : method === 'CONNECT' ? 'connect' : 'http';
+    const ms = Math.round(Number(lasted) * 1000);
+    const beganMs = Math.round(Number(end) * 1000) - ms;
+    if (Number.isNaN(beganMs)) return undefined;
+    const status = Number(statusWord);
+    const rule = key === '' ? '' : (this.#idOf(key) ?? key);
+    const refused = refusal(kind, rule, status, answered, upstream === '' ? ms / 1000 : undefined);
+    return {
+      time: this.#timeText(beganMs),
+      kind,
+      rule: refused === 'not-allowed' || refused === 'malformed' ? '' : rule,
+      client: endpoint(address, port),
+      host: host.length > MAX_HOST ? host.slice(0, MAX_HOST) : host,
+      upstream: lastUpstream(upstream),
+      method,
+      status: kind === 'tcp' || kind === 'sni' ? 0 : status,
+      bytesSent: sum(sent),
+      bytesReceived: sum(received),
+      ms,
+      refused,
+      detail: status === 200 ? '' : `status ${statusWord}`,
+    };
+  }
+
+  #timeText(ms: number): string {
+    const second = Math.floor(ms / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#secondText = new Date(second * 1000).toISOString().slice(0, -4);
+    }
+    return `${this.#secondText}${String(ms - second * 1000).padStart(3, '0')}Z`;
+  }
+}
 
 type Words = [string, string, string, string, string, string, string, string, string, string, string, string, string];
 const WORDS = 13;
 
+const KINDS: ReadonlySet<string> = new Set(['http', 'tcp', 'sni']);
+
 const wordsOf = (line: string): Words | undefined => {
+  const words = line.includes('\\') ? parsedWords(line) : plainWords(line);
+  if (words?.length !== WORDS || !KINDS.has(words[0] ?? '')) return undefined;
+  // Checked in the line before: as many texts as the format has.
+  return words as Words;
+};
+
+/** Lines come by the thousand per second, and nearly all have nothing in them that was escaped: no quote can be in a word. */
+const plainWords = (line: string): string[] | undefined =>
+  line.startsWith('["') && line.endsWith('"]') ? line.slice(2, -2).split('","') : undefined;
+
+const parsedWords = (line: string): string[] | undefined => {
   try {
     const parsed: unknown = JSON.parse(line);
-    const isOurs = Array.isArray(parsed) && parsed.length === WORDS && parsed.every((word) => typeof word === 'string');
-    // Checked in the line before: as many texts as the format has.
-    return isOurs ? (parsed as Words) : undefined;
+    return Array.isArray(parsed) && parsed.every((word) => typeof word === 'string') ? parsed : undefined;
   } catch {
     return undefined;
   }
@@ -73,15 +107,17 @@ const refusal = (
 
 /** An IPv4 client of a socket for both families looks like IPv6 to nginx. */
 const endpoint = (address: string, port: string): string => {
-  const plain = address.replace(/^::ffff:(?=\d+\.)/, '');
+  const plain = address.startsWith(MAPPED) && address.includes('.') ? address.slice(MAPPED.length) : address;
   return plain.includes(':') ? `[${plain}]:${port}` : `${plain}:${port}`;
 };
+const MAPPED = '::ffff:';
 
-/** The address that was used at last: nginx lists all that it tried. Our own sockets are nobody's. */
+/** The address that was used at last: nginx lists all that it tried. Our own sockets and names are nobody's. */
 const lastUpstream = (text: string): string => {
-  const last = text.split(/, | : /).at(-1) ?? '';
+  const last = text.includes(' ') ? (text.split(/, | : /).at(-1) ?? '') : text;
   return /^(?:[\d.]+|\[[0-9a-f:.]+\]):\d+$/.test(last) ? last : '';
 };
 
+/** One number for each address that was tried, which is one as a rule. */
 const sum = (text: string): number =>
-  text.split(/, | : /).reduce((total, part) => total + (/^\d+$/.test(part) ? Number(part) : 0), 0);
+  text.includes(' ') ? text.split(/, | : /).reduce((total, part) => total + (Number(part) || 0), 0) : Number(text) || 0;

@@ -6,13 +6,14 @@
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { EgressError } from '../../api/error.ts';
-import { proxyPorts, type RuleSet, type ServedRule } from '../../core/proxy/served.ts';
+import type { Ip } from '../../core/ip/index.ts';
+import { type HostPattern, proxyPorts, type RuleSet, type ServedRule } from '../../core/proxy/served.ts';
 import { messageOf } from '../../runtime/process/bug.ts';
 import { wait } from '../../runtime/process/clock.ts';
 import type { Applied, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine.ts';
 import { cannot, cannotTogether, note } from './ability.ts';
-import { readLine } from './access-log.ts';
-import { type AddressesOf, Counts } from './counts.ts';
+import { LineReader } from './access-log.ts';
+import { Counts } from './counts.ts';
 import { Drain, type DrainDeps } from './drain.ts';
 import { Generations } from './generations.ts';
 import { findGuilty } from './guilty.ts';
@@ -21,11 +22,19 @@ import { endLeftover, type Master, readBuild, startMaster, testConfiguration } f
 import { foreignPorts, lastError, missingPorts, reload } from './reload.ts';
 import { accessLogs, type NginxSettings, type Rendered, render, renderEmpty } from './render.ts';
 import { readSockets } from './sockets.ts';
+import { SteadyNames, type Written } from './steady-names.ts';
 import { keyOf } from './words.ts';
 
-/** What nginx is made of. Without `addressesOf` open connections of HTTP rules for names are not counted. */
+/** The guarding resolver, as far as nginx needs it beside its questions over DNS. */
+export interface NameSource {
+  /** Addresses that a host was last seen to have; never waits. */
+  addressesAt(host: HostPattern): readonly Ip[];
+  check(name: string): Promise<{ readonly addresses: readonly Ip[] }>;
+}
+
+/** What nginx is made of. Without `names` open connections of HTTP rules for names are not counted, and none is used twice. */
 export interface NginxParts extends EngineParts {
-  readonly addressesOf?: AddressesOf;
+  readonly names?: NameSource;
   /** How many older generations may finish their connections at the same time, and how long a change waits for room. */
   readonly draining?: Pick<DrainDeps, 'most' | 'waitMs'>;
 }
@@ -35,6 +44,8 @@ const DRAIN_SECONDS = 3600;
 const START_LIMIT_MS = 10_000;
 const STOP_LIMIT_MS = 5_000;
 const TAIL_EVERY_MS = 500;
+/** How often names that stand still are looked at; answers that still hold cost nothing. */
+const NAMES_EVERY_MS = 2_000;
 /** A master that ends again and again is started less and less often. */
 const RESTART_MS = { first: 100, most: 5_000, steady: 10_000 } as const;
 /** Ports are looked at before a reload; one that is taken in between costs another round. */
@@ -49,6 +60,8 @@ class Nginx implements ProxyEngine {
   readonly #generations: Generations;
   readonly #counts = new Counts();
   readonly #drain: Drain;
+  readonly #steady: SteadyNames;
+  readonly #lines = new LineReader((key) => this.#idByKey.get(key));
   readonly #tails: readonly LogTail[];
   /** Identifier in the configuration -> id of the rule; also of rules that are gone, whose connections may go on. */
   readonly #idByKey = new Map<string, string>();
@@ -65,12 +78,15 @@ class Nginx implements ProxyEngine {
     this.#parts = parts;
     this.#generations = new Generations(folder);
     this.#drain = new Drain({ clock, log, ...parts.draining });
+    const { names } = parts;
+    const lookUp = async (name: string) => (names === undefined ? [] : (await names.check(name)).addresses);
+    this.#steady = new SteadyNames({ clock, lookUp });
     this.#tails = accessLogs(folder).map(
       (file) =>
         new LogTail({
           file,
           clock,
-          onLine: (line) => this.#take(line),
+          onLines: (lines) => this.#take(lines),
           reopen: () => this.#master?.signal('SIGUSR1'),
         }),
     );
@@ -87,7 +103,7 @@ class Nginx implements ProxyEngine {
   async run(signal: AbortSignal): Promise<void> {
     const { program, folder, clock, log } = this.#parts;
     const counting = new AbortController();
-    const tailing = this.#tail(counting.signal);
+    const working = [this.#tail(counting.signal), this.#followNames(counting.signal)];
     try {
       const { streamModule } = await readBuild(program);
       this.#settings = {
@@ -125,7 +141,7 @@ class Nginx implements ProxyEngine {
     } finally {
       // Only now: the last lines are written when the program ends.
       counting.abort();
-      await tailing;
+      await Promise.all(working);
     }
   }
 
@@ -139,12 +155,12 @@ class Nginx implements ProxyEngine {
     if (master === undefined || (await master.generation()) === undefined) throw this.#failed('nginx does not answer');
     for (const tail of this.#tails) await tail.read();
     const sockets = readSockets(master.pid);
-    return this.#counts.reading(this.#live.rules, sockets, this.#parts.addressesOf ?? (() => []));
+    return this.#counts.reading(this.#live.rules, sockets, (host) => this.#parts.names?.addressesAt(host) ?? []);
   }
 
   /** Starts with a configuration that listens nowhere, which cannot fail; the rules come by the same way as any change. */
   async #start(settings: NginxSettings): Promise<Master> {
-    const { program, folder, clock, log } = this.#parts;
+    const { program, folder, clock } = this.#parts;
     await this.#generations.clearSockets();
     const empty = renderEmpty(settings);
     await this.#generations.write(empty);
@@ -152,17 +168,22 @@ class Nginx implements ProxyEngine {
     this.#live = { generation: empty.generation, rules: [] };
     const master = await startMaster(program, folder, this.#generations.currentFile, clock);
     this.#master = master;
-    const wanted = this.#wanted;
-    if (wanted !== undefined) {
-      this.#inTurn(() => this.#apply(wanted)).catch((error: unknown) =>
-        log.error({ component: 'nginx' }, `the rules are not live after a restart: ${messageOf(error)}`),
-      );
-    }
+    this.#applyAgain('after a restart');
     return master;
+  }
+
+  /** Puts the wanted rules in force without a change of them. */
+  #applyAgain(when: string): void {
+    const wanted = this.#wanted;
+    if (wanted === undefined) return;
+    this.#inTurn(() => this.#apply(this.#wanted ?? wanted)).catch((error: unknown) =>
+      this.#parts.log.error({ component: 'nginx' }, `the rules are not live ${when}: ${messageOf(error)}`),
+    );
   }
 
   async #apply(rules: RuleSet): Promise<Applied> {
     const master = await this.#up();
+    const written = await this.#steady.choose(rules);
     const problems = new Map(cannotTogether(rules));
     for (const rule of rules.rules) {
       this.#idByKey.set(keyOf(rule.id), rule.id);
@@ -171,7 +192,7 @@ class Nginx implements ProxyEngine {
     }
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
       this.#refuseForeign(master, rules, problems);
-      const rendered = await this.#tested(rules, problems);
+      const rendered = await this.#tested(rules, problems, written);
       const served = without(rules, problems);
       const ports = portsOf(served);
       if (rendered.generation === this.#live.generation && missingPorts(master.pid, ports).length === 0) {
@@ -212,11 +233,11 @@ class Nginx implements ProxyEngine {
   }
 
   /** A configuration of the rules that the program accepts; those that it does not are told. */
-  async #tested(rules: RuleSet, problems: Map<string, RuleProblem>): Promise<Rendered> {
+  async #tested(rules: RuleSet, problems: Map<string, RuleProblem>, written: Written): Promise<Rendered> {
     const settings = this.#settings;
     if (settings === undefined) throw this.#failed('nginx was not started');
     const { program, folder } = this.#parts;
-    const candidate = (part: readonly ServedRule[]): Rendered => render({ ...rules, rules: part }, settings);
+    const candidate = (part: readonly ServedRule[]): Rendered => render({ ...rules, rules: part }, settings, written);
     const { rules: asked } = without(rules, problems);
     const whole = candidate(asked);
     if (whole.generation === this.#live.generation) return whole;
@@ -244,11 +265,10 @@ class Nginx implements ProxyEngine {
     }
   }
 
-  #take(line: string): void {
-    const entry = readLine(line, (key) => this.#idByKey.get(key));
-    if (entry === undefined) return;
-    this.#counts.add(entry);
-    this.#parts.accessLog(JSON.stringify(entry));
+  #take(lines: readonly string[]): void {
+    const entries = lines.map((line) => this.#lines.read(line)).filter((entry) => entry !== undefined);
+    for (const entry of entries) this.#counts.add(entry);
+    if (entries.length > 0) this.#parts.accessLog(entries.map((entry) => JSON.stringify(entry)).join('\n'));
   }
 
   async #tail(signal: AbortSignal): Promise<void> {
@@ -257,6 +277,14 @@ class Nginx implements ProxyEngine {
       for (const tail of this.#tails) await tail.read();
     }
     for (const tail of this.#tails) await tail.close();
+  }
+
+  /** A name that moved must not keep its old addresses. */
+  async #followNames(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await wait(this.#parts.clock, NAMES_EVERY_MS, signal);
+      if (!signal.aborted && (await this.#steady.haveMoved())) this.#applyAgain('after a name has moved');
+    }
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -15,7 +15,7 @@ const open = async (maxBytes?: number) => {
   const tail = new LogTail({
     file,
     clock,
-    onLine: (line) => lines.push(line),
+    onLines: (more) => lines.push(...more),
     reopen: () => {
       reopened += 1;
     },

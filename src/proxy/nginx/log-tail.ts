@@ -8,7 +8,8 @@ import type { Clock } from '../../runtime/process/clock.ts';
 export interface LogTailDeps {
   readonly file: string;
   readonly clock: Clock;
-  readonly onLine: (line: string) => void;
+  /** Gets whole lines, as many as there are at once. */
+  readonly onLines: (lines: readonly string[]) => void;
   /** Asks the writer to open its log by name again. */
   readonly reopen: () => void;
   /** Size at which the log is renamed (default 16 MiB). */
@@ -81,7 +82,7 @@ export class LogTail {
       // The log is ASCII: nginx escapes everything else in JSON mode, and what it does not may be cut without harm.
       const lines = (part.rest + buffer.toString('latin1', 0, bytesRead)).split('\n');
       part.rest = lines.pop() ?? '';
-      for (const line of lines) this.#deps.onLine(line);
+      if (lines.length > 0) this.#deps.onLines(lines);
     }
   }
 }

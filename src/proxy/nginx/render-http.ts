@@ -1,14 +1,17 @@
 /**
  * The http block: plain requests, in absolute form or led here by DNS. One value decides: the authority of the URL, or the
  * Host header when the URL has none; it is read strictly, looked up whole with its port, and what it leads to is written
- * here by us, never taken from a header.
+ * here by us, never taken from a header. A request that is let through costs one pattern and three look-ups; what else
+ * a line of the log needs is found out for refusals only.
  */
+import type { Ip } from '../../core/ip/index.ts';
 import { type HttpServed, proxyPorts, type RuleSet } from '../../core/proxy/served.ts';
+import type { Written } from './steady-names.ts';
 import { hostOf, keyOf, path, quoted } from './words.ts';
 
 const HTTP_PORT = 80;
 const PORT = '(?::[1-9][0-9]{0,4})?';
-const HOST = String.raw`(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}${PORT}|\[[0-9a-f:.]+\]${PORT}`;
+const HOST = String.raw`(?:(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|\[[0-9a-f:.]+\])${PORT}`;
 
 /** What the block needs to know besides the rules. */
 export interface HttpSettings {
@@ -18,12 +21,19 @@ export interface HttpSettings {
   readonly listen: (port: number) => string;
   /** A path that no client asks for: nginx shows refusals of its own through it. */
   readonly refusalPath: string;
+  /** Addresses of names that stand still. */
+  readonly written: Written;
 }
 
 /** The lines of the block. */
 export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): string[] => {
   const plain = rules.filter((rule) => rule.kind === 'http').filter(({ isTls }) => !isTls);
   const log = path(`${settings.folder}/http.log`);
+  const kept = plain.flatMap((rule) => {
+    const ips = addressesOf(rule, settings.written);
+    return ips.length === 0 ? [] : [{ rule, ips }];
+  });
+  const isKept = new Set(kept.map(({ rule }) => rule.id));
   return [
     'http {',
     '  map_hash_bucket_size 1024;',
@@ -37,44 +47,49 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     ...['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
       (kind) => `  ${kind}_temp_path ${path(`${settings.folder}/temporary`)}-${kind};`,
     ),
-    '  # What was asked for. Only http:// and paths are; the rest of what a request may name is nobody.',
-    '  map $request $asked {',
+    '  # What was asked for: the Host of a path, the authority of an http:// URL that says the same as Host, or the authority alone',
+    '  # where a client of HTTP/1.0 left Host out. The rest of what a request may name is nobody.',
+    '  map "$http_host $request" $authority {',
     '    default "";',
-    String.raw`    "~*^[a-z]+ http://(?<url_authority>[^/?#\s]*)" $url_authority;`,
-    '    "~*^[a-z]+ /" $http_host;',
+    `    "~*^(?<told_host>${HOST}) [a-z]+ /" $told_host;`,
+    String.raw`    "~*^(?<one_host>${HOST})(?::80)? [a-z]+ http://(?<same_host>(?P=one_host)(?::80)?)[/?#\s]" $same_host;`,
+    String.raw`    "~*^ [a-z]+ http://(?<only_host>${HOST})[/?#\s]" $only_host;`,
     '  }',
-    '  # Host must say the same as the URL; a client of HTTP/1.0 may leave it out.',
-    '  map "$asked $http_host" $is_one {',
-    '    default 0;',
-    String.raw`    "~^\S+ $" 1;`,
-    String.raw`    "~*^(?<one_host>\S+?)(?::80)? (?P=one_host)(?::80)?$" 1;`,
-    '  }',
-    '  map $asked $authority {',
-    '    default "";',
-    `    "~*^(?<strict_authority>${HOST})$" $strict_authority;`,
-    '  }',
-    '  map $authority $found {',
+    '  map $authority $rule {',
     '    hostnames;',
     '    default "";',
     ...plain.flatMap((rule) => authorities(rule).map((authority) => `    "${authority}" ${keyOf(rule.id)};`)),
     '  }',
-    '  map "$is_one $found" $rule {',
-    '    default "";',
-    '    "~^1 (?<found_rule>.+)$" $found_rule;',
-    '  }',
     '  map $rule $target {',
     '    default "";',
-    ...plain.map((rule) => `    ${keyOf(rule.id)} "${target(rule)}";`),
+    ...plain.map((rule) => `    ${keyOf(rule.id)} "${isKept.has(rule.id) ? keyOf(rule.id) : target(rule)}";`),
     '  }',
-    '  map $request $asked_method {',
+    '  # Where connections are kept the server is not told to end them.',
+    '  map $rule $ending {',
+    '    default close;',
+    ...kept.map(({ rule }) => `    ${keyOf(rule.id)} "";`),
+    '  }',
+    ...kept.flatMap(({ rule, ips }) => upstream(rule, ips)),
+    '  # For the log: of what has no rule, what the request line says.',
+    '  map $request $first_word {',
     '    default "";',
-    '    "~^(?<first_word>[A-Z]{1,32}) " $first_word;',
+    '    "~^(?<word>[A-Z]{1,32}) " $word;',
     '  }',
-    '  map $request $shown {',
-    '    default $asked;',
+    '  map $request $first_host {',
+    '    default "";',
+    String.raw`    "~*^[a-z]+ http://(?<url_authority>[^/?#\s]*)" $url_authority;`,
+    '    "~*^[a-z]+ /" $http_host;',
     String.raw`    "~^CONNECT (?<tunnel>\S+)" $tunnel;`,
     '  }',
-    '  map $asked_method $said {',
+    '  map $rule $asked_method {',
+    '    default $request_method;',
+    '    "" $first_word;',
+    '  }',
+    '  map $rule $shown {',
+    '    default $authority;',
+    '    "" $first_host;',
+    '  }',
+    '  map $first_word $said {',
     `    default ${quoted(`Sallyport cannot read this request, so the proxy ${name} does not let it through.`)};`,
     `    CONNECT ${quoted(tunnelText(name))};`,
     '  }',
@@ -113,6 +128,7 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     '      proxy_pass http://$target$request_uri;',
     '      proxy_http_version 1.1;',
     '      proxy_set_header Host $authority;',
+    '      proxy_set_header Connection $ending;',
     '      proxy_set_header Proxy-Connection "";',
     '      proxy_set_header Proxy-Authorization "";',
     '      proxy_pass_header Date;',
@@ -136,6 +152,27 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     '}',
   ];
 };
+
+/** Addresses that are written for a rule; none for a name that nginx resolves itself. */
+const addressesOf = ({ host }: HttpServed, written: Written): readonly Ip[] => {
+  switch (host.kind) {
+    case 'exact':
+      return written.get(host.name) ?? [];
+    case 'address':
+      return [host.ip];
+    case 'suffix':
+      return [];
+  }
+};
+
+/** Servers often end a connection after five seconds of silence, so nginx lets go of it before. */
+const upstream = ({ id, destPort }: HttpServed, ips: readonly Ip[]): string[] => [
+  `  upstream ${keyOf(id)} {`,
+  ...ips.map((ip) => `    server ${hostOf(ip)}:${destPort} max_fails=1 fail_timeout=3s;`),
+  '    keepalive 64;',
+  '    keepalive_timeout 4s;',
+  '  }',
+];
 
 /** How clients may write the host of a rule: with its port, and without it when it is the usual one. */
 const authorities = ({ host, destPort }: HttpServed): string[] => {

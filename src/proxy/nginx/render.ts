@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import { proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/served.ts';
 import { hostText, sniRules } from '../sni-rules.ts';
 import { httpBlock } from './render-http.ts';
+import type { Written } from './steady-names.ts';
 import { hostOf, keyOf, path } from './words.ts';
 
 /** What follows from the pod and the program, not from rules. */
@@ -40,8 +41,8 @@ const SERVER_NAME = String.raw`^(?<strict_name>(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]
 /** Stands for the name of the generation while that is made from the text itself; no name of a rule can hold it. */
 const PLACE = '%generation%';
 
-/** The configuration that serves the rules. Their names and ports were checked before. */
-export const render = (rules: RuleSet, settings: NginxSettings): Rendered => {
+/** The configuration that serves the rules, with the addresses of names that stand still. Names and ports were checked before. */
+export const render = (rules: RuleSet, settings: NginxSettings, written: Written = new Map()): Rendered => {
   const body = [
     ...mainLines(settings),
     ...httpBlock(rules, {
@@ -49,6 +50,7 @@ export const render = (rules: RuleSet, settings: NginxSettings): Rendered => {
       resolver,
       listen: (port) => listen(port, settings),
       refusalPath: `/.sallyport-refusal-${PLACE}`,
+      written,
     }),
     ...streamBlock(rules, settings, PLACE),
     '',

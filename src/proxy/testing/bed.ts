@@ -22,7 +22,7 @@ import { proxyAddress } from './client.ts';
 import { type DnsAuthority, openDnsAuthority } from './dns-authority.ts';
 
 /** Makes the engine under test. */
-export type MakeEngine = (parts: EngineParts) => ProxyEngine;
+export type MakeEngine = (parts: EngineParts & { readonly names: GuardedResolver }) => ProxyEngine;
 
 export interface Bed extends AsyncDisposable {
   readonly engine: ProxyEngine;
@@ -95,7 +95,7 @@ export const openBed = async (
     clock: systemClock,
   });
   const guardServer = await serveDns(guard, { host: '127.0.0.1', port: proxyPorts.dns });
-  const engine = make(parts);
+  const engine = make({ ...parts, names: guard });
   const stop = new AbortController();
   const running = engine.run(stop.signal);
   return {

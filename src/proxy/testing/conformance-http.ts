@@ -111,6 +111,40 @@ export const httpScenarios: readonly Scenario[] = [
     },
   },
   {
+    name: 'http-kept',
+    title: 'uses a connection to a host again, and not the one to another host at the same address',
+    async run(bed) {
+      await using web = await openWeb(bed);
+      await bed.serve(ruleSet(httpRule('api.outside.test'), httpRule('other.test'), httpRule(outside.one)));
+      for (let index = 0; index < 20; index += 1) {
+        for (const host of ['api.outside.test', 'other.test', outside.one])
+          reached(await ask(absolute(host)), web.plain);
+      }
+      // Each worker of an engine has its own.
+      assert.ok(web.plain.connections < 30, `${web.plain.connections} connections for 60 requests`);
+    },
+  },
+  {
+    name: 'http-moved',
+    title: 'follows a host to a new address within its TTL, also one that connections are kept to',
+    async run(bed) {
+      await using web = await openWeb(bed);
+      await using two = await openHttpServer(outside.two, 80);
+      await bed.serve(ruleSet(httpRule('api.outside.test')));
+      for (let index = 0; index < 5; index += 1) reached(await ask(absolute('api.outside.test')), web.plain);
+      bed.dns.set('api.outside.test', { addresses: [outside.two], ttlSeconds: 1 });
+      // Workers of an engine hear of it one after the other, so one answer is not enough.
+      const allAt = async (server: OutsideHttpServer): Promise<boolean> => {
+        const answers = await Promise.all(Array.from({ length: 12 }, () => ask(absolute('api.outside.test'))));
+        return answers.every((answer) => answer?.body.includes(`"${server.at}"`) === true);
+      };
+      await eventually('the new address is used', () => allAt(two), 8_000);
+      // And back: a name that moves is followed however often it does.
+      bed.dns.set('api.outside.test', { addresses: [outside.one], ttlSeconds: 1 });
+      await eventually('the old address is used again', () => allAt(web.plain), 8_000);
+    },
+  },
+  {
     name: 'http-dead-address',
     title: 'tries the next address of a name when one is dead',
     async run(bed) {

@@ -1,23 +1,13 @@
 /** Rules as a plan makes them, in one line each. */
-import { type Ip, parseIp } from '../../core/ip/index.ts';
+import { type Ip, parseIp, setOf } from '../../core/ip/index.ts';
+import { projectClusterInfo } from '../../core/project/index.ts';
+import { forbiddenFor } from '../../core/proxy/forbidden.ts';
 import type { HostPattern, HttpServed, RuleSet, ServedRule, TcpServed } from '../../core/proxy/served.ts';
 
-/** Where no name may lead: what every plan forbids, and the ranges of the cluster of the test bed. */
-export const forbidden: readonly string[] = [
-  '0.0.0.0/8',
-  '10.0.0.0/8',
-  '100.64.0.0/10',
-  '127.0.0.0/8',
-  '169.254.0.0/16',
-  '172.16.0.0/12',
-  '192.168.0.0/16',
-  '224.0.0.0/3',
-  '::/128',
-  '::1/128',
-  'fc00::/7',
-  'fe80::/10',
-  'ff00::/8',
-];
+const closed = setOf([]);
+
+/** Where no name may lead: what every plan forbids when no range was opened, which holds the test bed's cluster too. */
+export const forbidden: readonly string[] = forbiddenFor(projectClusterInfo(undefined), closed);
 
 let revision = 0;
 
