@@ -97,9 +97,14 @@ function freeze(instance: Instance, node: string): void {
 
 /** Kills the processes of a node whose command line matches, without warning, and returns how many there were. */
 export async function killOnNode(instance: Instance, node: string, pattern: RegExp): Promise<number> {
-  const victims = members(instance, node).filter(({ pid }) => pattern.test(commandLineOf(pid)));
+  const victims = processesOn(instance, node, pattern);
   await end(victims, 0);
   return victims.length;
+}
+
+/** The processes of a node whose command line matches. */
+export function processesOn(instance: Instance, node: string, pattern: RegExp): ProcessId[] {
+  return members(instance, node).filter(({ pid }) => pattern.test(commandLineOf(pid)));
 }
 
 function commandLineOf(pid: number): string {

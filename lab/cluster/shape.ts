@@ -77,7 +77,16 @@ export const outsideAddresses = [addresses.outside, addresses.elsewhere, ...addr
 export const urlHost = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
 /** Ports of the outside servers, and of the API server. */
-export const ports = { http: 8080, tcp: 9000, udp: 9001, web: 80, tls: 443, database: 5432, apiServer: 6443 } as const;
+export const ports = {
+  http: 8080,
+  tcp: 9000,
+  udp: 9001,
+  flows: 9002,
+  web: 80,
+  tls: 443,
+  database: 5432,
+  apiServer: 6443,
+} as const;
 export const clusterDomain = 'cluster.local';
 /** Every name under this domain resolves to the outside server. */
 export const outsideDomain = 'outside.test';

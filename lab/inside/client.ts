@@ -1,5 +1,6 @@
 import { createSocket } from 'node:dgram';
 import { createConnection, type Socket } from 'node:net';
+import { type Outage, Outages } from './outages.ts';
 
 /** Whom to ask, and how. */
 export interface Question {
@@ -21,10 +22,14 @@ export interface Tally {
   readonly answers: Readonly<Record<string, number>>;
   /** When the first question that was answered with an address was asked, in milliseconds since 1970, by address. */
   readonly firstAskedAtMs: Readonly<Record<string, number>>;
+  /** When the last question that was answered was asked; absent if none was. */
+  readonly lastAskedAtMs?: number;
   /** Failures by their text. */
   readonly failures: Readonly<Record<string, number>>;
   /** How often a kept connection had to be opened again. */
   readonly reopened: number;
+  /** Times in which questions over new connections failed, by when they were asked. */
+  readonly outages: readonly Outage[];
 }
 
 /** Asks once, over a connection of its own. Never rejects. */
@@ -84,6 +89,8 @@ export class Stream {
   readonly #answers: Record<string, number> = {};
   readonly #failures: Record<string, number> = {};
   readonly #firstAskedAtMs: Record<string, number> = {};
+  readonly #outages = new Outages();
+  #lastAskedAtMs = 0;
   #asked = 0;
   #opened = 0;
   readonly #kept: (Socket | undefined)[];
@@ -100,8 +107,10 @@ export class Stream {
       asked: this.#asked,
       answers: this.#answers,
       firstAskedAtMs: this.#firstAskedAtMs,
+      ...(this.#lastAskedAtMs === 0 ? {} : { lastAskedAtMs: this.#lastAskedAtMs }),
       failures: this.#failures,
       reopened: Math.max(0, this.#opened - this.#kept.length),
+      outages: this.#outages.list(),
     };
   }
 
@@ -117,9 +126,11 @@ export class Stream {
       const askedAtMs = Date.now();
       ask(this.#question).then((answer) => {
         this.#count(answer);
+        this.#outages.add(askedAtMs, !('failure' in answer));
         if (!('failure' in answer)) {
           const first = this.#firstAskedAtMs[answer.address] ?? askedAtMs;
           this.#firstAskedAtMs[answer.address] = Math.min(first, askedAtMs);
+          this.#lastAskedAtMs = Math.max(this.#lastAskedAtMs, askedAtMs);
         }
       });
       return;

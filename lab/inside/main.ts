@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { ask, type Question, Stream, type StreamOptions, type Tally } from './client.ts';
+import { type Flow, type FlowOptions, type FlowReport, startFlow } from './flow.ts';
 
 /** The client as a program in a pod: `main.ts PORT`. See pod-client.ts for what it understands. */
 const streams = new Map<string, Stream>();
+const flows = new Map<string, Flow>();
 
 createServer((request, response) => {
   handle(request).then(
@@ -17,6 +19,7 @@ async function handle(request: IncomingMessage): Promise<unknown> {
   // A pod may be asked as well: it tells who it was.
   if (path === '/who') return { address: (request.socket.remoteAddress ?? '').replace(/^::ffff:/, '') };
   if (path === '/ask') return Promise.all(((await bodyOf(request)) as Question[]).map(ask));
+  if (path.startsWith('/flows/')) return handleFlow(request, id);
   if (request.method === 'POST') {
     const { question, ...options } = (await bodyOf(request)) as StreamRequest;
     streams.set(id, new Stream(question, options));
@@ -27,6 +30,15 @@ async function handle(request: IncomingMessage): Promise<unknown> {
   if (request.method !== 'DELETE') return stream.tally() satisfies Tally;
   streams.delete(id);
   return stream.stop() satisfies Tally;
+}
+
+async function handleFlow(request: IncomingMessage, id: string): Promise<FlowReport> {
+  if (request.method === 'POST') flows.set(id, startFlow((await bodyOf(request)) as FlowOptions));
+  const flow = flows.get(id);
+  if (flow === undefined) throw new Error(`no flow ${id}`);
+  if (request.method !== 'DELETE') return flow.report();
+  flows.delete(id);
+  return flow.stop();
 }
 
 interface StreamRequest extends StreamOptions {

@@ -3,6 +3,7 @@ import { urlHost } from '../cluster/shape.ts';
 import { until } from '../host/wait.ts';
 import type { Lab } from '../lab.ts';
 import type { Answer, Question, StreamOptions, Tally } from './client.ts';
+import type { FlowOptions, FlowReport } from './flow.ts';
 
 /** Where the client takes orders, and answers `/who` with the address of whoever asks. */
 export const controlPort = 8070;
@@ -37,6 +38,12 @@ export const clientManifest = ({ name, namespace, node, labels = {} }: ClientPod
 export interface RunningStream {
   tally(): Promise<Tally>;
   stop(): Promise<Tally>;
+}
+
+/** A kept connection that goes on in a pod. */
+export interface RunningFlow {
+  report(): Promise<FlowReport>;
+  stop(): Promise<FlowReport>;
 }
 
 /** A client in a pod, as a test speaks to it. */
@@ -80,6 +87,15 @@ export class PodClient {
     await this.#call('POST', path, { question, ...options });
     const read = async (method: string) => (await this.#call(method, path)) as Tally;
     return { tally: () => read('GET'), stop: () => read('DELETE') } satisfies RunningStream;
+  }
+
+  /** Opens a connection that is used until stopped. */
+  async flow(options: FlowOptions) {
+    this.#streams += 1;
+    const path = `flows/${this.#streams}`;
+    await this.#call('POST', path, options);
+    const read = async (method: string) => (await this.#call(method, path)) as FlowReport;
+    return { report: () => read('GET'), stop: () => read('DELETE') } satisfies RunningFlow;
   }
 
   async #call(method: string, path: string, body?: object): Promise<unknown> {

@@ -7,7 +7,7 @@ import { addNamespace, namespaceName, removeNamespace } from './namespaces.ts';
  * The fabric is the wire of the lab: a bridge in a namespace of its own, to which every member is tied by a veth pair.
  * Pairs are made inside these namespaces, so nothing of the machine's own namespace changes.
  */
-const fabric = 'fabric';
+export const fabric = 'fabric';
 const prefixLength = { ipv4: 24, ipv6: 64 } as const;
 const nodad = { ipv4: '', ipv6: ' nodad' } as const;
 

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { run } from '../host/command.ts';
 import { until } from '../host/wait.ts';
 import type { Lab } from '../lab.ts';
 import { expectSame, type Scenario, type Tell, Unexpected } from './scenario.ts';
+import { type } from './typed.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 /** The manifests of the story; whoever looks around afterwards can apply them again. */
@@ -108,24 +108,6 @@ export const egress: Scenario = {
     },
   ],
 };
-
-/** Shows a command and does it with the programs of the lab; what it prints is shown too. Any failure is unexpected. */
-async function type(lab: Lab, tell: Tell, line: string): Promise<string> {
-  tell.typed(line);
-  const [program = '', ...words] = line.split(' ');
-  const args = words.map((word) => (word.startsWith(manifests) ? join(root, word) : word));
-  const finished =
-    program === 'kubectl'
-      ? await lab.tryKubectl(args)
-      : await run([join(root, program), ...args], { env: { KUBECONFIG: lab.kubeconfig } });
-  tell.printed(finished.stdout.trimEnd());
-  if (finished.code !== 0) {
-    throw new Unexpected(
-      `${line} ended with code ${finished.code}: ${finished.stderr.trim() || finished.stdout.trim()}`,
-    );
-  }
-  return finished.stdout;
-}
 
 /** Shows a manifest. */
 async function show(tell: Tell, file: string): Promise<void> {

@@ -14,6 +14,8 @@ const features: Readonly<Record<string, string>> = {
   'VXLAN with group policy': 'ip link add one0 type vxlan id 7 dstport 4790 local 127.0.0.1 gbp',
   'nftables NAT':
     'nft "add table inet t; add chain inet t c { type nat hook postrouting priority srcnat; }; add rule inet t c masquerade"',
+  'nftables for bridges':
+    'nft "add table bridge t; add chain bridge t c { type filter hook forward priority filter; }; add rule bridge t c udp dport 1 drop"',
   'overlay file systems':
     'mount -t tmpfs tmpfs /mnt && mkdir /mnt/u /mnt/w /mnt/m && mount -t overlay overlay -o lowerdir=/,upperdir=/mnt/u,workdir=/mnt/w /mnt/m',
 };

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { bothWays, setCuts } from '../../lab/faults/cuts.ts';
 import { until } from '../../lab/host/wait.ts';
 import { type Lab, startLab } from '../../lab/lab.ts';
+import { Observer } from '../../lab/observer/observer.ts';
 
 /** Power off, hang and reboot are different things, and Kubernetes reacts to each as it does in a data centre. */
 describe('power and restarts in the lab', () => {
@@ -91,6 +93,48 @@ describe('power and restarts in the lab', () => {
     }
     await lab.kubectl(['scale', 'deployment/mover', '--replicas=2']);
     await lab.kubectl(['rollout', 'status', 'deployment/mover', '--timeout=60s']);
+  });
+
+  test('cuts: packets of one way are lost, of the tunnel only, or none', async () => {
+    const isHeard = async () => {
+      // Nobody listens on the port of the tunnel here: a packet that arrives is refused, and that comes back.
+      const script = `import dgram from 'node:dgram';
+        const socket = dgram.createSocket('udp4');
+        socket.connect(7789, '10.77.0.12', () => socket.send('x'));
+        socket.on('error', () => { console.log('heard'); process.exit(); });
+        setTimeout(() => { console.log('lost'); process.exit(); }, 500);`;
+      const argv = [process.execPath, '--input-type=module', '-e', script];
+      return (await lab.exec('gateway-1', argv)).trim();
+    };
+    assert.deepEqual([await answersPing('worker-1'), await isHeard()], ['yes', 'heard']);
+    await setCuts(lab, bothWays('gateway-1', 'worker-1', 'tunnel'));
+    assert.deepEqual([await answersPing('worker-1'), await isHeard()], ['yes', 'lost']);
+    await setCuts(lab, [{ from: 'worker-1', to: 'outside', what: 'everything' }]);
+    assert.deepEqual([await answersPing('worker-1'), await isHeard()], ['no', 'heard']);
+    await setCuts(lab, []);
+    assert.deepEqual([await answersPing('worker-1'), await isHeard()], ['yes', 'heard']);
+  });
+
+  test('the observer sees who uses an address, and that it moves', async () => {
+    const address = '10.77.0.150';
+    const use = (node: string) => lab.exec(node, ['ping', '-c', '1', '-W', '1', '-I', address, '10.77.0.1']);
+    const observer = new Observer(lab);
+    try {
+      for (const node of ['worker-1', 'worker-2']) {
+        await lab.exec(node, ['ip', 'address', 'add', `${address}/32`, 'dev', 'eth0']);
+        await use(node);
+        await lab.exec(node, ['ip', 'address', 'delete', `${address}/32`, 'dev', 'eth0']);
+      }
+      const macOf = async (node: string) => (await lab.exec(node, ['cat', '/sys/class/net/eth0/address'])).trim();
+      const [from, to] = [await macOf('worker-1'), await macOf('worker-2')];
+      assert.deepEqual(
+        observer.handOvers(address, 0).map((handOver) => [handOver.from, handOver.to, handOver.mixedMs]),
+        [[from, to, 0]],
+      );
+      assert.equal(observer.lostFrames, 0);
+    } finally {
+      observer.stop();
+    }
   });
 
   test('asking for the state a node is in, or for an unknown node, changes nothing and says so', async () => {

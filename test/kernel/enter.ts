@@ -1,24 +1,4 @@
-/** Runs code of the test process itself in a network namespace: a raw socket belongs to the one it was opened in. */
-import { closeSync, openSync } from 'node:fs';
-import koffi from 'koffi';
+import { callInside } from '../../lab/net/enter.ts';
 
-const CLONE_NEWNET = 0x40000000;
-
-/** Calls the function in the namespace and comes back. It may not wait: what runs meanwhile would be there too. */
-export const inNamespace = <T>(name: string, call: () => T): T => {
-  const home = openSync('/proc/thread-self/ns/net', 'r');
-  const there = openSync(`/run/netns/${name}`, 'r');
-  try {
-    enter(there);
-    return call();
-  } finally {
-    enter(home);
-    closeSync(home);
-    closeSync(there);
-  }
-};
-
-const enter = (descriptor: number): void => {
-  const setns = koffi.load(null).func('int setns(int descriptor, int kind)');
-  if (setns(descriptor, CLONE_NEWNET) !== 0) throw new Error(`setns: error ${koffi.errno()}`);
-};
+/** Calls the function in the namespace of that name and comes back. It may not wait; see lab/net/enter.ts. */
+export const inNamespace = <T>(name: string, call: () => T): T => callInside(`/run/netns/${name}`, call);
