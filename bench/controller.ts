@@ -1,7 +1,11 @@
 /**
  * Benchmark: the controller beside a real API server, with objects without processes.
  *
- *   node bench/controller.ts [policies ...]        1,000 and 5,000 when none are given
+ *   node bench/controller.ts [policies ...] [--brief] [--pods N] [--profile FOLDER]
+ *   1,000 and 5,000 policies beside 10,000 pods when no number is given
+ *
+ * With --brief it ends after the single policies beside the others; with --profile the controller writes where its time
+ * went into the folder when it ends.
  *
  * 50 nodes, 10,000 pods, 10 gateways. First 40 single policies on the empty cluster, one after the other. Then policies
  * are created as fast as the API server takes them; measured until the last status is there. Then the agents, which the
@@ -13,6 +17,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
+import { parseArgs } from 'node:util';
 import { startBareControlPlane } from '../lab/bare-control-plane.ts';
 import { installCrds } from '../lab/crds.ts';
 import { until } from '../lab/host/wait.ts';
@@ -39,13 +44,23 @@ import {
 } from './controller/cluster.ts';
 import { type ControllerProcess, startController } from './controller/process.ts';
 
-const sizes = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1_000, 5_000];
-if (sizes.some((size) => !Number.isInteger(size) || size < 1)) {
-  console.error('usage: node bench/controller.ts [policies ...]   each a whole number from 1 on');
+const { values: flags, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    brief: { type: 'boolean', default: false },
+    pods: { type: 'string', default: '10000' },
+    profile: { type: 'string' },
+  },
+});
+const sizes = positionals.length > 0 ? positionals.map(Number) : [1_000, 5_000];
+if ([...sizes, Number(flags.pods)].some((size) => !Number.isInteger(size) || size < 1)) {
+  console.error(
+    'usage: node bench/controller.ts [policies ...] [--brief] [--pods N] [--profile FOLDER]   numbers from 1 on',
+  );
   process.exit(2);
 }
 const nodeCount = 50;
-const podCount = 10_000;
+const podCount = Number(flags.pods);
 const gatewayCount = 10;
 const singleCount = 40;
 /** Until a single new policy has its status, at p95. */
@@ -89,7 +104,7 @@ async function measure(size: number): Promise<void> {
     await makeNamespace(client, namespace);
     await makeNodes(client, nodeCount);
     await makePods(client, podCount, apps);
-    controller = await startController(plane.kubeconfig, namespace);
+    controller = await startController(plane.kubeconfig, namespace, flags.profile);
     await until(
       { what: 'a tunnel per node', limitMs: 60_000 },
       async () => (await reportTunnels(client)) === nodeCount,
@@ -152,6 +167,7 @@ async function measure(size: number): Promise<void> {
     check('API writes after the next reports', (await settled(writes)) - programmed, 0);
 
     checkP95(`one policy beside ${size}`, await singles(client, served, 'last'), statusLimitMs);
+    if (flags.brief) return;
 
     const deleteMs = performance.now();
     const names = [...served.store.keys()].map((key) => key.slice(namespace.length + 1));
@@ -201,6 +217,7 @@ async function singles(client: KubeClient, served: Informer<Served>, prefix: str
     unsubscribe();
   }
   const sorted = (values: readonly number[]) => values.toSorted((a, b) => a - b);
+  if (flags.brief) report('  in order (ms)', untilServed.map((ms) => ms.toFixed(0)).join(' '));
   return { untilServed: sorted(untilServed), calls: sorted(calls) };
 }
 

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 const benchmarks = [
   'ip',
   'plan',
+  'pass',
   'node',
   'informer',
   'controller',
@@ -12,7 +13,10 @@ const benchmarks = [
   'dataplane/control',
   'dataplane/forwarding',
   'egress',
+  'failover',
+  'mirror',
   'proxy',
+  'operator',
 ] as const;
 const wanted = process.argv.slice(2);
 const unknown = wanted.find((name) => !benchmarks.some((benchmark) => benchmark === name));

@@ -61,6 +61,10 @@ export async function main(argv: readonly string[]): Promise<number> {
     .command('agent')
     .description('make the kernel of this node send pods out with their EIPs')
     .option('--node-name <name>', 'name of the Node that the agent runs on (NODE_NAME)')
+    .option(
+      '--namespace <name>',
+      `where the key and the lease of agents live (POD_NAMESPACE, else ${agentDefaults.namespace})`,
+    )
     .option(...option.config)
     .option(...option.kubeconfig)
     .option('--health-address <address>', 'where to serve health, metrics and /kernel', agentDefaults.healthAddress)

@@ -10,7 +10,7 @@
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { build } from 'esbuild';
+import { build, type Plugin } from 'esbuild';
 
 /** A bundle on disk. */
 export interface Bundle {
@@ -30,10 +30,43 @@ const NATIVE = ['koffi', '@koromix'];
 // Packages that were written for require() use it for modules of Node, and a bundle of modules has none.
 const BANNER = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
 
+/**
+ * Parts of packages that nobody asks for, but that would be read by every process: of undici all but its pool of connections,
+ * of zod all languages but English.
+ */
+export const unread: Plugin = {
+  name: 'unread',
+  setup: ({ onResolve, onLoad }) => {
+    onResolve({ filter: /^undici$/ }, () => ({ path: 'undici', namespace: 'unread' }));
+    onResolve({ filter: /\/locales\/index\.js$/ }, ({ resolveDir }) =>
+      /[\\/]zod[\\/]/.test(resolveDir) ? { path: 'locales', namespace: 'unread' } : undefined,
+    );
+    onLoad({ filter: /^undici$/, namespace: 'unread' }, () => ({
+      // As the index of undici does it.
+      contents: `
+        import request from 'undici/lib/api/api-request.js';
+        import Dispatcher from 'undici/lib/dispatcher/dispatcher.js';
+        import Pool from 'undici/lib/dispatcher/pool.js';
+        Object.assign(Dispatcher.prototype, { request });
+        export { Pool };`,
+      resolveDir: root,
+    }));
+    onLoad({ filter: /^locales$/, namespace: 'unread' }, () => ({
+      contents: "export { default as en } from 'zod/v4/locales/en.js';",
+      resolveDir: root,
+    }));
+  },
+};
+
 /** Writes the bundle into a folder, which is made if it is not there. Takes a few hundred milliseconds. */
 export const bundle = async (folder: string): Promise<Bundle> => {
   const { outputFiles } = await build({
-    entryPoints: { [NAME]: join(root, 'src', 'main.ts') },
+    // Threads are started by their file, which lies beside the program.
+    entryPoints: {
+      [NAME]: join(root, 'src', 'main.ts'),
+      'heartbeat-thread': join(root, 'src', 'agent', 'heartbeat', 'thread.ts'),
+      'mirror-thread': join(root, 'src', 'agent', 'mirror', 'thread.ts'),
+    },
     outdir: UNWRITTEN,
     absWorkingDir: root,
     bundle: true,
@@ -43,6 +76,7 @@ export const bundle = async (folder: string): Promise<Bundle> => {
     platform: 'node',
     target: 'node26',
     external: ['koffi'],
+    plugins: [unread],
     banner: { js: BANNER },
     // Names stay, so that a stack trace can be read without the map; the map holds no copy of the sources.
     minifySyntax: true,

@@ -14,9 +14,12 @@ export const resources = {
   clusterPolicies: resourceOf('EgressClusterPolicy'),
   tunnels: resourceOf('EgressTunnel'),
   clusterInfos: resourceOf('EgressClusterInfo'),
+  gateways: resourceOf('EgressGateway'),
   namespaces: coreResource('namespaces', 'Namespace', false),
   pods: coreResource('pods', 'Pod', true),
   nodes: coreResource('nodes', 'Node', false),
+  secrets: coreResource('secrets', 'Secret', true),
+  leases: { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease', namespaced: true },
   events: { group: 'events.k8s.io', version: 'v1', plural: 'events', kind: 'Event', namespaced: true },
 } as const;
 
@@ -31,7 +34,8 @@ export function fill(server: TestApiServer, policies: number, pods: number) {
   };
   put(resources.policies, world.policies.values());
   put(resources.tunnels, world.tunnels.values());
-  put(resources.namespaces, world.namespaces.values());
+  put(resources.gateways, world.gateways.values());
+  put(resources.namespaces, [...world.namespaces.values(), { metadata: { name: 'sallyport' } }]);
   put(resources.nodes, world.nodes.values());
   if (world.clusterInfo !== undefined) put(resources.clusterInfos, [world.clusterInfo]);
   const workload = workloadOf(policies);

@@ -22,8 +22,15 @@ const clockTicksPerSecond = 100;
 /** The heap that Node gives itself in a container with the memory limit of the chart, and what the chart sets besides. */
 const heapFlags = ['--max-old-space-size=256', '--max-semi-space-size=16'];
 
-/** Starts it as the image has it, and returns when it is ready. Heartbeats are off: the nodes have no agents. */
-export async function startController(kubeconfig: string, namespace: string): Promise<ControllerProcess> {
+/**
+ * Starts it as the image has it, and returns when it is ready. Heartbeats are off: the nodes have no agents. With a folder
+ * it writes a profile there when it ends.
+ */
+export async function startController(
+  kubeconfig: string,
+  namespace: string,
+  profile: string | undefined,
+): Promise<ControllerProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-bench-'));
   const config = join(folder, 'config.yaml');
   writeFileSync(config, 'feature:\n  enableIPv6: false\n  gatewayFailover:\n    enable: false\n');
@@ -31,7 +38,8 @@ export async function startController(kubeconfig: string, namespace: string): Pr
   const port = 20_000 + (process.pid % 10_000);
   const flags = ['--kubeconfig', kubeconfig, '--config', config, '--namespace', namespace, '--log-level', 'warn'];
   const addresses = ['--health-address', `127.0.0.1:${port}`, '--webhook-address', `127.0.0.1:${port + 1}`];
-  const child = spawn(process.execPath, [...heapFlags, main, 'controller', ...flags, ...addresses], {
+  const profiling = profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profile}`];
+  const child = spawn(process.execPath, [...heapFlags, ...profiling, main, 'controller', ...flags, ...addresses], {
     stdio: ['ignore', 'inherit', 'inherit'],
   });
   const ending = new AbortController();

@@ -82,6 +82,7 @@ export const inputFor = (node: 'worker' | 'gateway', known: Known, host: HostVie
   pods: node === 'worker' ? known.pods : [],
   unclaimable: new Map(),
   gatewayNumbers: new Map(),
+  ownership: undefined,
 });
 
 const serviceNetwork: Pair = { ipv4: '10.96.0.0/12', ipv6: 'fd96::/108' };

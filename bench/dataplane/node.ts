@@ -1,12 +1,18 @@
 /** A node in the hands of the agent's own code: network and table. */
+import { callInside } from '../../lab/net/enter.ts';
 import type { NodeDesired } from '../../src/core/node/desired.ts';
+import { loadRouteSocket, withRouteSocket } from '../../src/dataplane/ip/netlink.ts';
 import { createNetwork, type Network } from '../../src/dataplane/ip/network.ts';
+import { loadNftLibrary, withNftLibrary } from '../../src/dataplane/nft/library.ts';
 import { createNftables, type Nftables } from '../../src/dataplane/nft/nftables.ts';
 import { machinePrograms } from '../../src/dataplane/program.ts';
 import { memoryStateFile, type StateFile } from '../../src/dataplane/state-file.ts';
 import { systemClock } from '../../src/runtime/process/clock.ts';
 import { settings } from './cluster.ts';
-import { enter } from './site.ts';
+import { enter, namespacePath } from './site.ts';
+
+// As in the agent: programs are for what these do not do.
+const [openRouteSocket, openLibrary] = await Promise.all([loadRouteSocket(), loadNftLibrary()]);
 
 export interface Node {
   readonly network: Network;
@@ -17,7 +23,12 @@ export interface Node {
 
 /** The kernel behind a namespace. `file` is what the agent of a node keeps over a restart. */
 export function openNode(namespace: string, file: StateFile = memoryStateFile()): Node {
-  const programs = machinePrograms(enter(namespace));
+  const path = namespacePath(namespace);
+  const inside = machinePrograms(enter(namespace));
+  const programs = withNftLibrary(
+    withRouteSocket(inside, callInside(path, openRouteSocket)),
+    callInside(path, openLibrary),
+  );
   const names = { tunnel: settings.device, holder: settings.holder };
   const network = createNetwork({ programs, names, clock: systemClock });
   const table = createNftables({

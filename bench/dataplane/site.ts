@@ -45,7 +45,10 @@ const prefix = 'sallyport-bench-';
 const namespaceFolder = '/run/netns';
 
 /** What goes before a command line to run it in a namespace. `ip netns exec` also mounts a /sys, which takes longer. */
-export const enter = (namespace: string): readonly string[] => ['nsenter', `--net=${join(namespaceFolder, namespace)}`];
+export const enter = (namespace: string): readonly string[] => ['nsenter', `--net=${namespacePath(namespace)}`];
+
+/** The file that stands for a namespace. */
+export const namespacePath = (namespace: string): string => join(namespaceFolder, namespace);
 
 /** Makes a site without any way out of it. */
 export async function makeSite(name: string): Promise<Site> {

@@ -7,6 +7,7 @@ import { type Progress, progressOn } from '../host/progress.ts';
 import { install } from '../install.ts';
 import { type Lab, startLab } from '../lab.ts';
 import { egress, manifests } from './egress.ts';
+import { failover } from './failover.ts';
 import { type Scenario, type Tell, Unexpected } from './scenario.ts';
 
 /**
@@ -41,6 +42,7 @@ async function tellAll(instance: Instance, progress: Progress): Promise<void> {
     progress.line(`  $ bin/lab install --name ${lab.name} --set ${set.join(' --set ')}`);
     await install({ instance, programs: lab.programs, set, progress });
     await tell(egress, lab);
+    await tell(failover(), lab);
   } catch (error) {
     await progress.step('take the lab down', () => lab.down());
     throw error;

@@ -5,18 +5,21 @@
  */
 import { EgressError } from '../api/error.ts';
 import { resourceOf } from '../api/kinds.ts';
+import { failoverNames } from '../api/names.ts';
 import type { Reason } from '../api/reasons.ts';
 import { type Finding, finding } from '../core/finding.ts';
 import type { Ip } from '../core/ip/index.ts';
 import type { PolicyKey } from '../core/view.ts';
 import type { Owner } from '../dataplane/announce/announcer.ts';
 import type { ConfigSource } from '../runtime/config/source.ts';
+import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import { Loop } from '../runtime/control/loop.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
+import type { Informer } from '../runtime/kube/informer.ts';
 import { problemLog } from '../runtime/kube/problem-log.ts';
 import { apiVersionOf } from '../runtime/kube/resource.ts';
-import type { Clock } from '../runtime/process/clock.ts';
+import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { Metrics } from '../runtime/process/metrics.ts';
 import type { Tasks } from '../runtime/process/tasks.ts';
@@ -29,17 +32,25 @@ import { type Found, nothingFound, readFound } from './found.ts';
 import { createGathering, type Gathering } from './gather.ts';
 import { Isolation } from './isolate.ts';
 import { Keeper, type Outcome } from './keeper.ts';
-import type { Kernel, KernelPart } from './kernel.ts';
+import { type Kernel, type KernelPart, THREAD_SIGNATURES } from './kernel.ts';
 import { kernelPage } from './kernel-page.ts';
 import { type AgentMetrics, createAgentMetrics } from './metrics.ts';
+import { Mirroring, type StartMirror } from './mirror/mirroring.ts';
+import { ApiVote } from './ownership/api-vote.ts';
+import { followKeys, type Keys, keyBytes } from './ownership/keys.ts';
+import { type Happening, type StartHeartbeat, Steward } from './ownership/steward.ts';
 import { Reporter, reportOf } from './report.ts';
 
 /** What an agent needs. */
 export interface AgentDeps {
   readonly node: string;
+  /** Where the Secret and the Lease of owners are. */
+  readonly namespace: string;
   readonly config: ConfigSource;
   readonly client: KubeClient;
   readonly kernel: Kernel;
+  readonly startHeartbeat: StartHeartbeat;
+  readonly startMirror: StartMirror;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly metrics: Metrics;
   readonly clock: Clock;
@@ -58,14 +69,21 @@ export class Agent {
   readonly #loop: Loop;
   readonly #metrics: AgentMetrics;
   readonly #reporter: Reporter;
+  readonly #keys: Informer<Keys>;
+  readonly #steward: Steward;
+  readonly #vote: ApiVote;
   #keeper: Keeper | undefined;
   #outcome: Outcome | undefined;
   #networkChangedAtMs: number | undefined;
 
   constructor(deps: AgentDeps) {
-    const { node, client, kernel, clock, random, log, metrics, config } = deps;
+    const { node, namespace, client, kernel, clock, random, log, metrics, config } = deps;
     this.#deps = deps;
-    this.#caches = createCaches({ node, client, clock, random, onProblem: problemLog(log, clock) });
+    const mirroring = new Mirroring({ startMirror: deps.startMirror, clock, log });
+    const following = { client, clock, random, onProblem: problemLog(log, clock) };
+    this.#caches = createCaches({ node, ...following });
+    this.#keys = followKeys(following, namespace);
+    this.#keys.subscribe(() => this.#loop.touch());
     for (const [name, cache] of allOf(this.#caches)) metrics.observeInformer(name, cache);
     this.#gathering = createGathering(this.#caches, () => this.#loop.touch(), node);
     this.#metrics = createAgentMetrics({
@@ -75,6 +93,7 @@ export class Agent {
       log,
       policyBySlot: () => policyBySlot(this.#gathering),
       outcome: () => this.#outcome,
+      mirror: () => mirroring.stats,
     });
     this.#loop = new Loop({ clock, pass: () => this.#pass(), hooks: this.#metrics.loop });
     this.#reporter = new Reporter({
@@ -84,6 +103,26 @@ export class Agent {
       log,
       heartbeatMs: () => config.current.feature.gatewayFailover.tunnelUpdatePeriod * 1_000,
       revisions: () => this.#revisions(),
+    });
+    this.#vote = new ApiVote({
+      node,
+      store: kubeLeaseStore(client, { namespace, name: failoverNames.lease }),
+      clock,
+      onVote: (untilMs, epoch) => this.#steward.vote(untilMs, epoch),
+    });
+    this.#steward = new Steward({
+      node,
+      config,
+      facts: () => this.#gathering.ownershipFacts(),
+      keys: () => keyBytes([...this.#keys.store.values()].flat()),
+      gate: kernel.gate,
+      firstSignature: kernel.nftables.lentSignatures + THREAD_SIGNATURES,
+      startHeartbeat: deps.startHeartbeat,
+      mirroring,
+      clock,
+      log,
+      onChange: () => this.#follow(),
+      onHappening: (happening) => this.#hear(happening),
     });
     this.#caches.tunnels.subscribe((change) => {
       if (change.key === node && change.previous === undefined) this.#reporter.repeat();
@@ -101,7 +140,7 @@ export class Agent {
 
   /** Works until the signal is aborted, then finishes what it began. Rejects only for bugs. */
   async run(signal: AbortSignal): Promise<void> {
-    const following = allOf(this.#caches).map(([, cache]) => cache.run(signal));
+    const following = [...allOf(this.#caches).map(([, cache]) => cache.run(signal)), this.#keys.run(signal)];
     const work = this.#work(signal);
     await Promise.all([...following, work]);
   }
@@ -111,6 +150,9 @@ export class Agent {
     const filled = Promise.all(allOf(this.#caches).map(([, cache]) => cache.synced));
     // The caches reject when they end before they are filled, which is no failure of ours.
     if (!(await filled.then(() => true).catch(() => false)) || signal.aborted) return;
+    // Else the first pass would go by the record. Without a Secret that is right.
+    const keysRead = this.#keys.synced.catch(() => {});
+    await Promise.race([keysRead, wait(clock, keysMs, signal)]);
     const close = this.#open(await this.#find());
     const unfollow = config.changed(() => this.#loop.touch());
     this.#loop.touch();
@@ -122,11 +164,14 @@ export class Agent {
     await Promise.all([
       this.#loop.run(signal),
       this.#reporter.run(signal),
+      this.#vote.run(signal),
       watchDrift({ kernel, clock, sysctls, networkChangedAtMs: () => this.#networkChangedAtMs, onDrift }, signal),
     ]);
     unfollow();
     close();
+    await this.#steward.close();
     kernel.announcer.close();
+    kernel.gate.close();
   }
 
   async #find(): Promise<Found> {
@@ -166,6 +211,7 @@ export class Agent {
         this.#warn('DriftRepaired', 'Repair', repairedNote[part]);
         log.warn({ component: part, reason: 'DriftRepaired', count }, repairedNote[part]);
       },
+      replaced: (): void => this.#steward.renew(),
       forgetFailed: ({ code, message }: EgressError): void =>
         log.warn({ component: 'conntrack', reason: code }, message),
     };
@@ -178,6 +224,8 @@ export class Agent {
       applier: new Applier(kernel, hooks, found),
       claims,
       isolation,
+      steward: this.#steward,
+      eips: found.eips,
       gatewayNumbers: found.gatewayNumbers,
       onOutcome: (outcome) => this.#take(outcome),
     });
@@ -185,6 +233,47 @@ export class Agent {
       claims.close();
       isolation.close();
     };
+  }
+
+  /** Owners are others: their packets go there at once, the rest is for a pass. */
+  #follow(): void {
+    this.#loop.touch();
+    const { clock, spawn } = this.#deps;
+    const startedAtMs = clock.monotonicMs();
+    const following = this.#keeper?.follow().then((hasSwitched) => {
+      if (hasSwitched) this.#metrics.switched(clock.monotonicMs() - startedAtMs);
+    });
+    if (following !== undefined) spawn('follow owners', following);
+  }
+
+  /** Something has become of an EIP, or of what owning it takes. */
+  #hear(happening: Happening): void {
+    const { log, node } = this.#deps;
+    switch (happening.kind) {
+      case 'tie':
+        this.#vote.want(happening.isWanted, happening.epoch);
+        break;
+      case 'conflict':
+        this.heardConflict(happening.ip, happening.owner);
+        break;
+      case 'uplink': {
+        const what = happening.isUp ? 'the outside is in reach again' : `the outside is out of reach: ${happening.why}`;
+        log.warn({ component: 'uplink' }, what);
+        break;
+      }
+      case 'event': {
+        const { reason, cause, eip, epoch, took } = happening;
+        const note = ownershipNote(happening, node);
+        this.#metrics.ownership(happening);
+        const ms = took === undefined ? {} : { ms: Math.round(took.detectionMs + took.claimMs) };
+        log.info({ component: 'ownership', reason, eip, ...ms }, `${note.slice(0, -1)}, epoch ${epoch}.`);
+        // What a node owns from the start on is nothing to tell people about.
+        if (cause !== 'start') this.#warn(reason, reason === 'EipTakenOver' ? 'TakeOver' : 'Yield', note);
+        break;
+      }
+      default:
+        happening satisfies never;
+    }
   }
 
   async #pass() {
@@ -202,7 +291,7 @@ export class Agent {
       this.#deps.log.info({ component: 'node' }, 'the kernel holds what it should');
     }
     this.#outcome = outcome;
-    this.#reporter.set(reportOf(outcome), outcome.revisions);
+    this.#reporter.set(reportOf(outcome, this.#steward.electorate()), outcome.revisions);
   }
 
   /** While nothing is under way, all that the caches hold is in the kernel, also what made no difference to it. */
@@ -231,6 +320,16 @@ export class Agent {
     this.#deps.events.record({ regarding, type: 'Warning', reason, action, note });
   }
 }
+
+/** How long the first pass waits for the keys, if they are slow. */
+const keysMs = 2_000;
+
+const ownershipNote = ({ reason, cause, eip, other }: Extract<Happening, { kind: 'event' }>, node: string): string => {
+  const whom = other === undefined ? '' : ` (${reason === 'EipTakenOver' ? 'before' : 'next'}: ${other})`;
+  return reason === 'EipTakenOver'
+    ? `Node ${node} owns ${eip} from now on: ${cause}${whom}.`
+    : `Node ${node} has let ${eip} go: ${cause}${whom}.`;
+};
 
 // Without numbers in it, so that repeats are one event that counts.
 const repairedNote: Readonly<Record<KernelPart, string>> = {

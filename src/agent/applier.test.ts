@@ -28,6 +28,7 @@ describe('Applier', () => {
         changed: (part) => void told.push(`changed ${part}`),
         repaired: (part) => void told.push(`repaired ${part}`),
         forgetFailed: ({ code }) => void told.push(code),
+        replaced: () => {},
       },
       found,
     );
@@ -142,7 +143,9 @@ describe('Applier', () => {
     assert.equal(node.conntrack.count, one.claims.length, 'a restart keeps those that leave with an EIP');
     node.conntrack.connect(slot);
     await apply(await restarted(), one);
-    assert.equal(node.conntrack.count, 0, 'and finds those that an agent left behind which died in between');
+    assert.equal(node.conntrack.count, one.claims.length, 'and finds those of an agent that died in between');
+    await apply(applier, elsewhere);
+    assert.equal(node.conntrack.count, 0, 'when it leaves elsewhere, what has an EIP cannot');
   });
 
   it('forgets connections later when it cannot now', async () => {

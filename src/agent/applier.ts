@@ -1,8 +1,9 @@
 /**
  * Applier makes the kernel of the node what a NodeDesired says, in the order in which nothing leaks:
  *
- *   grow: devices, addresses, routes that are missing -> settings -> table, in one transaction -> trim: what is no longer
- *   wanted -> announce EIPs -> forget connections of slots and EIPs that are gone, or that left elsewhere until now
+ *   cover EIPs that only the gate may open -> grow: devices, addresses, routes that are missing -> settings -> table, in
+ *   one transaction -> trim: what is no longer wanted -> uncover -> announce EIPs, where no gate does -> forget
+ *   connections of slots and EIPs that are gone, or that left elsewhere until now
  *
  * So a packet that the table sends somewhere finds its way there, and one that still comes by an old way is no longer
  * sent on it. When the table is refused, what the kernel has stays in force, and nothing of it is trimmed.
@@ -23,6 +24,8 @@ export interface ApplierHooks {
   changed(part: KernelPart, changes: number): void;
   /** Connections that must go could not be forgotten; it is tried again. */
   forgetFailed(error: EgressError): void;
+  /** The table was made anew, and sets that others fill are empty. */
+  replaced(): void;
 }
 
 /** What became of a NodeDesired. */
@@ -57,6 +60,8 @@ export class Applier {
   /** What was applied last, whole and without a refusal. */
   #network: NetworkDesired | undefined;
   #sysctls: NodeDesired['sysctls'] | undefined;
+  /** EIPs that the kernel answers for only while the gate is open; undefined until it was told. */
+  #covered: ReadonlySet<Ip> | undefined;
   #connected: Settled;
   /** What `#connected` was read from. */
   #forgottenFor: NodeDesired | undefined;
@@ -82,6 +87,8 @@ export class Applier {
     const mustLook = this.#distrusted.delete('network') || !isSame;
     // Until everything has gone well, nobody knows what the network is like.
     this.#network = undefined;
+    const gated = gatedIn(desired);
+    await this.#cover(gated.union(this.#covered ?? new Set()));
     const problems = mustLook ? await this.#applyNetwork('grow', desired.network, isSame) : [];
     const isGrown = problems.length === 0;
     // After the devices: some settings are theirs.
@@ -91,7 +98,9 @@ export class Applier {
     const mustTrim = mustLook || inForce.network !== desired.network;
     const untrimmed = mustTrim ? await this.#applyNetwork('trim', inForce.network, isSame) : [];
     if (isGrown && untrimmed.length === 0) this.#network = inForce.network;
-    const { refused } = this.#kernel.announcer.apply(inForce.claims);
+    await this.#cover(gated);
+    // Behind a gate, whoever opens it announces.
+    const { refused } = this.#kernel.announcer.apply(inForce.table.settings.isGated ? [] : inForce.claims);
     problems.push(...untrimmed, ...refused.map(({ finding }) => problemOf(finding)));
     const isForgotten = await this.#forgetConnections(inForce);
     return { desired: inForce, problems, isDone: isForgotten && problems.length === 0 };
@@ -100,7 +109,8 @@ export class Applier {
   /** Applies a table; returns why the kernel refused it, undefined when it is in force. */
   async applyTable(table: TableDesired): Promise<EgressError | undefined> {
     try {
-      const { changed, drift } = await this.#kernel.nftables.apply(table);
+      const { changed, drift, wasReplaced } = await this.#kernel.nftables.apply(table);
+      if (wasReplaced) this.#hooks.replaced();
       // What others have changed is put back together with what is to be changed anyway.
       this.#note('table', changed, drift.length > 0);
       return undefined;
@@ -108,6 +118,23 @@ export class Applier {
       if (error instanceof EgressError && error.code === 'NFT_REFUSED') return error;
       throw error;
     }
+  }
+
+  /**
+   * Sets which EIPs the kernel answers for only while the gate is open for them: before their addresses come, and until
+   * they are gone. Without the tables of the gate there is nothing to cover and nothing covered.
+   */
+  async #cover(ips: ReadonlySet<Ip>): Promise<void> {
+    const { gate } = this.#kernel;
+    const known = this.#covered;
+    if (known !== undefined && ips.size === known.size && ips.isSubsetOf(known)) return;
+    const why = gate.cover([...ips]);
+    if (why !== undefined && ips.size > 0) {
+      await gate.prepare();
+      const still = gate.cover([...ips]);
+      if (still !== undefined) throw new EgressError('NFT_REFUSED', `cover EIPs with the gate: ${still}`);
+    }
+    this.#covered = ips;
   }
 
   async #applyNetwork(step: 'grow' | 'trim', network: NetworkDesired, isRepair: boolean): Promise<NodeProblem[]> {
@@ -128,19 +155,21 @@ export class Applier {
 
   /** Until they are forgotten, packets of these connections are dropped; so a failure can wait. */
   async #forgetConnections(desired: NodeDesired): Promise<boolean> {
-    const { table, claims } = desired;
+    const { table } = desired;
     const last = this.#forgottenFor;
-    if (table.elements.slot_fwd === last?.table.elements.slot_fwd && claims === last.claims) return true;
+    if (table.elements.slot_fwd === last?.table.elements.slot_fwd && isSameEips(desired, last)) return true;
     const { slots, eips, here } = this.#connected;
     const forward = table.elements.slot_fwd;
-    const now = { slots: slotsOf(forward), eips: new Set(claims.map(({ ip }) => ip)), here: slotsHere(forward) };
+    // An EIP that was lost may come back in a moment, and its connections with it: they stay while it lies ready here.
+    const now = { slots: slotsOf(forward), eips: eipsIn(desired), here: slotsHere(forward) };
     const gone = {
       slots: [...slots.difference(now.slots)],
       eips: [...eips.difference(now.eips)],
       here: [...now.here.difference(here).intersection(slots)],
+      elsewhere: [...here.difference(now.here).intersection(now.slots)],
     };
     try {
-      if (gone.slots.length + gone.eips.length + gone.here.length > 0) await this.#kernel.conntrack.forget(gone);
+      if (Object.values(gone).some(({ length }) => length > 0)) await this.#kernel.conntrack.forget(gone);
       this.#connected = now;
       this.#forgottenFor = desired;
       return true;
@@ -172,5 +201,16 @@ const slotsHere = (slotForward: ReadonlyMap<string, string>): ReadonlySet<number
   const here = [...slotForward.values()].map((mark) => Number.parseInt(mark, 16)).filter(isSnatMark);
   return new Set(here.map((mark) => mark & SLOT_MASK));
 };
+
+/** The EIPs that are in use on a node or lie ready there. */
+const eipsIn = ({ claims, expected, standbys }: NodeDesired): ReadonlySet<Ip> =>
+  new Set([...claims, ...expected, ...standbys].map(({ ip }) => ip));
+
+const isSameEips = (a: NodeDesired, b: NodeDesired): boolean =>
+  a.claims === b.claims && a.expected === b.expected && a.standbys === b.standbys;
+
+/** Those that only the gate may open. */
+const gatedIn = (desired: NodeDesired): ReadonlySet<Ip> =>
+  desired.table.settings.isGated ? eipsIn(desired) : new Set();
 
 const problemOf = (found: Finding): NodeProblem => ({ finding: found, policy: undefined });

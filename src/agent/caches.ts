@@ -4,12 +4,16 @@
  */
 import { EgressClusterInfoStatus } from '../api/egress-cluster-info.ts';
 import { resourceOf } from '../api/kinds.ts';
+import type { Roster } from '../core/ownership/planned.ts';
+import type { Electorate } from '../core/ownership/port.ts';
 import {
   projectClusterInfo,
   projectClusterPolicy,
+  projectElectorate,
   projectNamespace,
   projectPod,
   projectPolicy,
+  projectRoster,
   projectTunnel,
 } from '../core/project/index.ts';
 import type { ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../core/view.ts';
@@ -22,12 +26,20 @@ export interface OwnNode {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+/** What is known of the cluster as a whole. */
+export interface ClusterFacts {
+  readonly ranges: ClusterRanges | undefined;
+  /** Who votes on the owners of EIPs; undefined while nobody does. */
+  readonly electorate: Electorate | undefined;
+}
+
 /** The caches by kind. Keys are `namespace/name`, or `name` for cluster-scoped kinds. */
 export interface Caches {
   readonly policies: Informer<PolicyView>;
   readonly clusterPolicies: Informer<PolicyView>;
   readonly tunnels: Informer<TunnelView>;
-  readonly clusterInfos: Informer<ClusterRanges>;
+  readonly clusterInfos: Informer<ClusterFacts>;
+  readonly gateways: Informer<Roster>;
   readonly namespaces: Informer<NamespaceView>;
   readonly pods: Informer<PodView>;
   readonly ownNode: Informer<OwnNode>;
@@ -46,7 +58,10 @@ export const createCaches = (deps: CachesDeps): Caches => ({
   }),
   // An agent judges no heartbeat of another node: the controller does, and says so in the phase.
   tunnels: follow(deps, 'tunnels', resourceOf('EgressTunnel'), { project: (object) => projectTunnel(object, 'never') }),
-  clusterInfos: follow(deps, 'clusterInfos', resourceOf('EgressClusterInfo'), { project: rangesOf }),
+  clusterInfos: follow(deps, 'clusterInfos', resourceOf('EgressClusterInfo'), {
+    project: (object): ClusterFacts => ({ ranges: rangesOf(object), electorate: projectElectorate(object) }),
+  }),
+  gateways: follow(deps, 'gateways', resourceOf('EgressGateway'), { project: projectRoster }),
   namespaces: follow(deps, 'namespaces', coreResource('namespaces', 'Namespace', false), {
     project: projectNamespace,
     scope: { metadataOnly: true },

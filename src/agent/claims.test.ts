@@ -51,7 +51,7 @@ describe('Claims', () => {
       new Set(held.map(ipOf)),
     );
   };
-  const wanting = (...claims: (typeof first)[]) => ({ claims, unclaimed: [] });
+  const wanting = (...claims: (typeof first)[]) => ({ claims, expected: [], standbys: [], unclaimed: [] });
   const states = ({ unclaimable }: Claims) =>
     [...unclaimable].map(([ip, state]) => `${ip} ${state === 'probing' ? state : state.reason}`);
 
@@ -112,6 +112,17 @@ describe('Claims', () => {
     assert.equal(claims.judge(wanting(first, second), [tunnelOf('a', ['2001:db8::2'])]), true);
     assert.deepEqual(states(claims), ['2001:db8::2 probing']);
     claims.close();
+  });
+
+  it('does not ask about an EIP of another node that lies ready here, nor hold an old answer against it', async () => {
+    const claims = open();
+    const standing = { claims: [], expected: [], standbys: [first], unclaimed: [] };
+    assert.equal(claims.judge(standing, []), false);
+    claims.judge(wanting(), []);
+    claims.judge(wanting(first), []);
+    assert.deepEqual(states(claims), ['192.0.2.1 probing']);
+    claims.judge(standing, []);
+    assert.deepEqual(states(claims), []);
   });
 
   it('forgets an EIP that is no longer wanted, also while it waits for an answer', async () => {

@@ -44,6 +44,9 @@ interface Known {
   readonly answered?: Promise<void>;
 }
 
+/** The EIPs that a node has to do with. */
+type Wanted = Pick<NodeDesired, 'claims' | 'expected' | 'standbys' | 'unclaimed'>;
+
 /** The EIPs that the node is to own, and which of them it may not claim. */
 export class Claims {
   readonly #deps: ClaimsDeps;
@@ -66,13 +69,22 @@ export class Claims {
    * Looks at what was decided: begins to ask about new EIPs and forgets those that are no longer wanted. Returns true
    * when `unclaimable` is another one now, so that the decision has to be made again.
    */
-  judge({ claims, unclaimed }: Pick<NodeDesired, 'claims' | 'unclaimed'>, tunnels: NodeInput['tunnels']): boolean {
-    const wanted = new Map([...claims, ...unclaimed].map((claim) => [claim.ip, claim]));
+  judge(desired: Wanted, tunnels: NodeInput['tunnels']): boolean {
+    const { claims, expected, standbys, unclaimed } = desired;
+    const ours = [...claims, ...expected, ...unclaimed];
+    const wanted = new Map([...ours, ...standbys].map((claim) => [claim.ip, claim]));
     for (const ip of [...this.#knownByIp.keys()]) if (!wanted.has(ip)) this.#forget(ip);
+    // An EIP that another node has got since is no conflict any more; if it comes here, that node has let it go.
+    for (const { ip } of standbys) {
+      const known = this.#knownByIp.get(ip);
+      if (known !== undefined && known.state !== 'free') this.#forget(ip);
+    }
     const unknown = [...wanted.values()].filter(({ ip }) => !this.#knownByIp.has(ip));
     if (unknown.length > 0) {
       const others = tunnels.filter(({ node }) => node !== this.#deps.node);
-      const taken = new Set([...this.#held, ...others.flatMap(({ held }) => held.map(({ ip }) => ip))]);
+      const reported = others.flatMap(({ held }) => held.map(({ ip }) => ip));
+      // Nobody asks about an EIP of another node that lies ready here: that node has asked.
+      const taken = new Set([...this.#held, ...reported, ...standbys.map(({ ip }) => ip)]);
       for (const claim of unknown) {
         if (taken.has(claim.ip)) this.#knownByIp.set(claim.ip, { claim, state: 'free', cancel: nothing });
         else this.#probe(claim, 'probing');

@@ -9,7 +9,7 @@ import type { Kernel } from './kernel.ts';
 
 /** What cleaning needs. */
 export interface CleanDeps {
-  readonly kernel: Pick<Kernel, 'nftables' | 'network' | 'sysctls'>;
+  readonly kernel: Pick<Kernel, 'nftables' | 'gate' | 'network' | 'sysctls'>;
   readonly stateFolder: string;
   readonly log: Log;
 }
@@ -30,6 +30,7 @@ export const cleanNode = async ({ kernel, stateFolder, log }: CleanDeps): Promis
   // The table first: without it no packet is sent into the tunnel any more.
   await attempt('the table', async () => {
     await kernel.nftables.remove();
+    await kernel.gate.remove();
     return [];
   });
   await attempt('devices, rules and routes', async () =>

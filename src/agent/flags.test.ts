@@ -9,6 +9,7 @@ describe('readAgentFlags', () => {
   it('needs the name of the node and has defaults for everything else', () => {
     assert.deepEqual(read({}), {
       node: 'worker-1',
+      namespace: 'sallyport',
       configPath: undefined,
       kubeconfigPath: undefined,
       health: { port: 8081 },

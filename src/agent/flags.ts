@@ -1,11 +1,12 @@
 /** The command line of the agent as values. */
-import { listenFlag, logLevelFlag, refuseFlag } from '../runtime/config/flag.ts';
+import { listenFlag, logLevelFlag, namespaceFlag, refuseFlag } from '../runtime/config/flag.ts';
 import type { LogLevel } from '../runtime/process/log.ts';
 import type { ListenOptions } from '../runtime/serve/listen.ts';
 
 /** Flags as they were written. */
 export interface AgentFlags {
   readonly nodeName?: string;
+  readonly namespace?: string;
   readonly config?: string;
   readonly kubeconfig?: string;
   readonly healthAddress: string;
@@ -18,6 +19,8 @@ export interface AgentFlags {
 /** What the flags ask for. */
 export interface AgentOptions {
   readonly node: string;
+  /** Where the Secret and the Lease of owners are. */
+  readonly namespace: string;
   /** Undefined: the defaults. */
   readonly configPath: string | undefined;
   /** Undefined: the pod's service account, or KUBECONFIG. */
@@ -30,6 +33,7 @@ export interface AgentOptions {
 
 /** The flags and what they are when they are not given. */
 export const agentDefaults = {
+  namespace: 'sallyport',
   healthAddress: ':8081',
   stateFolder: '/run/sallyport',
   sysctlRoot: '/proc/sys',
@@ -37,9 +41,13 @@ export const agentDefaults = {
 } as const;
 
 /** Reads the flags; throws CONFIG_INVALID with one sentence that names the flag, the value and what is allowed. */
-export const readAgentFlags = (flags: AgentFlags, env: { readonly NODE_NAME?: string | undefined }): AgentOptions => ({
+export const readAgentFlags = (
+  flags: AgentFlags,
+  env: { readonly NODE_NAME?: string | undefined; readonly POD_NAMESPACE?: string | undefined },
+): AgentOptions => ({
   // Cleaning up needs no name: it looks only at the kernel it runs on.
   node: nodeName(flags.nodeName ?? env.NODE_NAME ?? '', flags.clean === true),
+  namespace: namespaceFlag(flags.namespace ?? (env.POD_NAMESPACE || agentDefaults.namespace)),
   configPath: flags.config,
   kubeconfigPath: flags.kubeconfig,
   health: listenFlag('--health-address', flags.healthAddress),

@@ -4,11 +4,19 @@
  */
 import { clusterInfoName } from '../api/egress-cluster-info.ts';
 import type { NodeInput } from '../core/node/input.ts';
+import type { Roster } from '../core/ownership/planned.ts';
+import type { Electorate } from '../core/ownership/port.ts';
 import type { Informer } from '../runtime/kube/informer.ts';
 import type { Caches } from './caches.ts';
 
 /** What the cluster says: the part of a NodeInput that comes from the API server. */
 export type Gathered = Pick<NodeInput, 'ranges' | 'tunnels' | 'policies' | 'namespaces' | 'pods'>;
+
+/** What the cluster says about who owns EIPs. */
+export interface OwnershipFacts extends Pick<Gathered, 'policies' | 'tunnels'> {
+  readonly electorate: Electorate | undefined;
+  readonly rosters: readonly Roster[];
+}
 
 /** Up to which version of each kind of policy something holds; undefined until it was read. */
 export interface Revisions {
@@ -20,6 +28,8 @@ export interface Revisions {
 export interface Gathering {
   /** The lists as the caches are now. */
   gather(): Gathered;
+  /** What the protocol of owners goes by, as the caches are now. */
+  ownershipFacts(): OwnershipFacts;
   /** The versions that the lists stand for. */
   revisions(): Revisions;
   /** Labels of the node itself; none until it was read. */
@@ -45,17 +55,24 @@ export const createGathering = (caches: Caches, onChange: () => void, node: stri
   const policies = listOf(caches.policies, caches.clusterPolicies);
   const namespaces = listOf(caches.namespaces);
   const pods = listOf(caches.pods);
+  const rosters = listOf(caches.gateways);
   caches.clusterInfos.subscribe(onChange);
   caches.ownNode.subscribe(onChange);
   // While a cache is read anew it has no version; what it held before still holds.
   let known: Revisions = { policies: undefined, clusterPolicies: undefined };
   return {
     gather: () => ({
-      ranges: caches.clusterInfos.store.get(clusterInfoName),
+      ranges: caches.clusterInfos.store.get(clusterInfoName)?.ranges,
       tunnels: tunnels(),
       policies: policies(),
       namespaces: namespaces(),
       pods: pods(),
+    }),
+    ownershipFacts: () => ({
+      electorate: caches.clusterInfos.store.get(clusterInfoName)?.electorate,
+      rosters: rosters(),
+      tunnels: tunnels(),
+      policies: policies(),
     }),
     revisions: () => {
       known = {

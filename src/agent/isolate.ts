@@ -130,6 +130,7 @@ const noBinding: RecordedBinding = {
   addresses: addressSetsOf({ ipv4: undefined, ipv6: undefined }),
   node: undefined,
   slot: undefined,
+  epoch: 0,
 };
 
 /** The policy as one whose pods reach nothing outside the cluster: the simplest rules that let nothing leak. */

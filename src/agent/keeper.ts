@@ -7,9 +7,12 @@ import type { Config } from '../api/config.ts';
 import { EgressError } from '../api/error.ts';
 import { isReason, type Reason } from '../api/reasons.ts';
 import { finding } from '../core/finding.ts';
-import type { NodeDesired, NodeProblem } from '../core/node/desired.ts';
+import type { Ip } from '../core/ip/index.ts';
+import { asRecorded, type Owners } from '../core/node/bindings.ts';
+import type { NodeDesired, NodeProblem, TableDesired } from '../core/node/desired.ts';
 import { createNodePlanner } from '../core/node/desired-for.ts';
-import type { HostView, NodeInput, NodeSettings } from '../core/node/input.ts';
+import { type HostView, type NodeInput, type NodeOwnership, type NodeSettings, parentIn } from '../core/node/input.ts';
+import { movedBetween, switchedTo } from '../core/node/switching.ts';
 import type { PolicyView } from '../core/view.ts';
 import type { ParentChoice } from '../dataplane/ip/host.ts';
 import type { Network } from '../dataplane/ip/network.ts';
@@ -17,8 +20,10 @@ import type { PassResult } from '../runtime/control/loop.ts';
 import type { Applier } from './applier.ts';
 import type { Claims } from './claims.ts';
 import type { Gathered, Gathering, Revisions } from './gather.ts';
+import type { UplinkPlace } from './heartbeat/uplink.ts';
 import type { Isolation } from './isolate.ts';
 import type { KernelPart } from './kernel.ts';
+import type { Steward } from './ownership/steward.ts';
 import { nodeSettingsOf, parentChoiceOf } from './settings.ts';
 
 /** What a pass came to. */
@@ -43,6 +48,9 @@ export interface KeeperDeps {
   readonly applier: Applier;
   readonly claims: Claims;
   readonly isolation: Isolation;
+  readonly steward: Pick<Steward, 'begin' | 'ownership' | 'applied'>;
+  /** EIPs that the kernel holds when the agent starts. */
+  readonly eips: ReadonlySet<Ip>;
   /** The numbers of gateway nodes that the kernel uses when the agent starts. */
   readonly gatewayNumbers: ReadonlyMap<string, number>;
   readonly onOutcome: (outcome: Outcome) => void;
@@ -57,6 +65,8 @@ export class Keeper {
   #host: { readonly view: HostView; readonly choice: ParentChoice } | undefined;
   #isHostStale = true;
   #last: { readonly input: NodeInput; readonly desired: NodeDesired } | undefined;
+  /** Owners as the kernel has them. */
+  #owners: Owners = asRecorded;
   #inForce: InForce = nothingInForce;
 
   constructor(deps: KeeperDeps) {
@@ -70,9 +80,42 @@ export class Keeper {
     if (part === 'network') this.#isHostStale = true;
   }
 
+  /**
+   * Sends packets to owners that are others than a moment ago, at once and without a pass; the next one finds it done.
+   * True when something was to be done. Rejects only for bugs; what the kernel refuses is left to the pass.
+   */
+  async follow(): Promise<boolean> {
+    const { applier, gathering } = this.#deps;
+    const { desired } = this.#inForce;
+    if (desired === undefined) return false;
+    const table = this.#tableNow(desired, gathering.gather().policies, this.#owners);
+    if (table === desired.table) return false;
+    const refused = await applier.applyTable(table).catch((error: unknown) => {
+      if (!(error instanceof EgressError)) throw error;
+      return error;
+    });
+    if (refused === undefined) this.#inForce = { ...this.#inForce, desired: { ...desired, table } };
+    return refused === undefined;
+  }
+
+  /** The table of what was decided with these owners, but with the owners of this moment. */
+  #tableNow(desired: NodeDesired, policies: readonly PolicyView[], owners: Owners): TableDesired {
+    const { node, steward } = this.#deps;
+    const now = steward.ownership()?.owners ?? asRecorded;
+    const moved = movedBetween(owners, now);
+    this.#owners = now;
+    if (moved.size === 0) return desired.table;
+    const { settings, elements } = desired.table;
+    const facts = { node, policies, owners: now, numbers: desired.gatewayNumbers };
+    return { settings, elements: switchedTo(elements, moved, facts) };
+  }
+
   /** Gathers, decides, applies, tells. Rejects only for bugs. */
   async pass(): Promise<PassResult> {
     try {
+      const { steward, eips } = this.#deps;
+      const claims = this.#inForce.desired?.claims;
+      await steward.begin(claims === undefined ? eips : new Set(claims.map(({ ip }) => ip)));
       const host = await this.#readHost();
       return await this.#passOn(host);
     } catch (error) {
@@ -92,9 +135,12 @@ export class Keeper {
     const revisions = gathering.revisions();
     const decided = await this.#decide(gathered, host);
     let refusal: EgressError | undefined;
+    const owners = this.#last?.input.ownership?.owners ?? asRecorded;
     const { desired, problems, isDone } = await applier.apply(decided, async (wanted) => {
-      refusal = await applier.applyTable(wanted.table);
-      return refusal === undefined ? wanted : await this.#isolate(refusal, gathered, host);
+      // Owners may have changed while the network was made ready.
+      const table = this.#tableNow(wanted, gathered.policies, owners);
+      refusal = await applier.applyTable(table);
+      return refusal === undefined ? { ...wanted, table } : await this.#isolate(refusal, gathered, host);
     });
     if (desired === undefined) {
       const refused = refusal === undefined ? [] : [problemOf(refusal, 'NftRefused')];
@@ -106,6 +152,7 @@ export class Keeper {
     const isSame = gathered.policies === this.#inForce.policies;
     this.#inForce = isSame ? { ...this.#inForce, desired } : { desired, revisions, policies: gathered.policies };
     this.#tell(host, [...desired.problems, ...problems, ...isolation.problems()], true);
+    this.#deps.steward.applied(desired, uplinkOf(host));
     return isDone ? 'done' : 'again';
   }
 
@@ -154,12 +201,26 @@ export class Keeper {
       policies,
       unclaimable: claims.unclaimable,
       gatewayNumbers: this.#gatewayNumbers,
+      ownership: this.#ownership(),
     };
     // The very same input has the very same answer, so that whoever applies it sees that nothing has changed.
     if (this.#last === undefined || !isSameInput(this.#last.input, input)) {
       this.#last = { input, desired: this.#plan(input) };
     }
     return this.#last.desired;
+  }
+
+  /** Who owns what; the same value as in the last input while it says the same. */
+  #ownership(): NodeOwnership | undefined {
+    const before = this.#last?.input.ownership;
+    const now = this.#deps.steward.ownership();
+    const isSame =
+      before !== undefined &&
+      before.owners === now?.owners &&
+      before.holds === now.holds &&
+      before.standbys === now.standbys &&
+      before.gateways === now.gateways;
+    return isSame ? before : now;
   }
 
   async #readHost(): Promise<HostView> {
@@ -174,6 +235,12 @@ export class Keeper {
     return this.#host.view;
   }
 }
+
+/** Where the outside is: behind the interface of the tunnel, as long as nothing else is known. */
+const uplinkOf = (host: HostView): UplinkPlace | undefined => {
+  const parent = parentIn(host);
+  return parent && { interface: parent.name, nextHops: parent.nextHops };
+};
 
 /** What the kernel holds, and the policies that its versions stand for. */
 interface InForce extends Pick<Outcome, 'desired' | 'revisions'> {
@@ -201,4 +268,5 @@ const isSameInput = (a: NodeInput, b: NodeInput): boolean =>
   a.namespaces === b.namespaces &&
   a.pods === b.pods &&
   a.unclaimable === b.unclaimable &&
-  a.gatewayNumbers === b.gatewayNumbers;
+  a.gatewayNumbers === b.gatewayNumbers &&
+  a.ownership === b.ownership;

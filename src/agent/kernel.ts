@@ -5,10 +5,15 @@ import type { Ip } from '../core/ip/index.ts';
 import { type Announcer, createAnnouncer, type Owner } from '../dataplane/announce/announcer.ts';
 import { loadPacketSockets } from '../dataplane/announce/packet-socket.ts';
 import { type Conntrack, createConntrack } from '../dataplane/conntrack/conntrack.ts';
+import { createForgetStrays } from '../dataplane/conntrack/strays.ts';
+import { createGateTables, type Gate, joinGate, openLatch } from '../dataplane/gate/gate.ts';
+import { loadRouteSocket, withRouteSocket } from '../dataplane/ip/netlink.ts';
 import { createNetwork, type Network } from '../dataplane/ip/network.ts';
 import type { DeviceNames } from '../dataplane/ip/ours.ts';
+import { loadLibc } from '../dataplane/libc.ts';
 import { loadChangeFeed } from '../dataplane/nft/change-feed.ts';
-import { createNftables, type Nftables } from '../dataplane/nft/nftables.ts';
+import { loadNftLibrary, withNftLibrary } from '../dataplane/nft/library.ts';
+import { createNftables, LENT_SIGNATURES, type Nftables } from '../dataplane/nft/nftables.ts';
 import { machinePrograms } from '../dataplane/program.ts';
 import { stateFile } from '../dataplane/state-file.ts';
 import { filesBelow } from '../dataplane/sysctl/files.ts';
@@ -21,6 +26,7 @@ export interface Kernel {
   readonly nftables: Nftables;
   readonly sysctls: Sysctls;
   readonly announcer: Announcer;
+  readonly gate: Gate;
   readonly conntrack: Conntrack;
 }
 
@@ -39,23 +45,41 @@ export interface KernelDeps {
   readonly onConflict: (ip: Ip, owner: Owner) => void;
 }
 
+/** Where in the signatures that the table lends those of the thread of heartbeats begin. */
+export const THREAD_SIGNATURES = LENT_SIGNATURES / 2;
+
 /** The kernel of the node that this process runs on. Nothing is read or changed yet. */
 export const openKernel = async (deps: KernelDeps): Promise<Kernel> => {
   const { names, stateFolder, sysctlRoot, clock, random, onConflict } = deps;
   const programs = machinePrograms();
   const forget = join(stateFolder, 'forget');
+  const openLibrary = await loadNftLibrary();
+  const openRouteSocket = await loadRouteSocket();
+  const nftables = createNftables({
+    programs: withNftLibrary(programs, openLibrary()),
+    file: stateFile(join(stateFolder, 'table.json')),
+    openChangeFeed: await loadChangeFeed(),
+    clock,
+    random,
+  });
+  let signed = 0;
+  const libc = await loadLibc();
+  const latch = openLatch(libc, () => {
+    signed = (signed + 1) % THREAD_SIGNATURES;
+    return nftables.lentSignatures + signed;
+  });
   return {
-    network: createNetwork({ programs, names, clock }),
-    nftables: createNftables({
-      programs,
-      file: stateFile(join(stateFolder, 'table.json')),
-      openChangeFeed: await loadChangeFeed(),
-      clock,
-      random,
-    }),
+    network: createNetwork({ programs: withRouteSocket(programs, openRouteSocket()), names, clock }),
+    nftables,
+    gate: joinGate(createGateTables(programs), latch),
     sysctls: createSysctls({ files: filesBelow(sysctlRoot), memory: stateFile(join(stateFolder, 'sysctls.json')) }),
     announcer: createAnnouncer({ open: await loadPacketSockets(), clock, onConflict }),
-    conntrack: createConntrack({ programs, readProc, commands: { ...stateFile(forget), path: forget } }),
+    conntrack: createConntrack({
+      programs,
+      readProc,
+      forgetStrays: createForgetStrays(libc),
+      commands: { ...stateFile(forget), path: forget },
+    }),
   };
 };
 

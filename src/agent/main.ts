@@ -11,7 +11,11 @@ import { HealthServer } from '../runtime/serve/health.ts';
 import { Agent } from './agent.ts';
 import { cleanNode } from './clean.ts';
 import type { AgentOptions } from './flags.ts';
+import { Heartbeat } from './heartbeat/heartbeat.ts';
 import { openKernel } from './kernel.ts';
+import { MirrorThread } from './mirror/mirror-thread.ts';
+import type { StartMirror } from './mirror/mirroring.ts';
+import type { StartHeartbeat } from './ownership/steward.ts';
 import { holderName } from './settings.ts';
 
 const clock = systemClock;
@@ -58,7 +62,11 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
     onConflict: (ip, owner) => agent.heardConflict(ip, owner),
   });
   const { spawn } = lifecycle.tasks;
-  const agent = new Agent({ node, config, client, kernel, events, metrics, clock, random, log, spawn });
+  const startHeartbeat: StartHeartbeat = (data, hooks) => new Heartbeat(data, hooks);
+  const startMirror: StartMirror = (data, hooks) => new MirrorThread(data, hooks);
+  const { namespace } = options;
+  const own = { node, namespace, config, client, kernel, startHeartbeat, startMirror };
+  const agent = new Agent({ ...own, events, metrics, clock, random, log, spawn });
   const health = new HealthServer({
     clock,
     log,

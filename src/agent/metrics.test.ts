@@ -24,7 +24,18 @@ const countingNode = async () => {
   const clock = new ManualClock();
   const log = createLog({ process: 'test', level: 'silent' });
   const outcome = () => undefined;
-  createAgentMetrics({ instruments, kernel: { nftables, conntrack }, clock, log, policyBySlot: () => slots, outcome });
+  const mirror = () => ({
+    mirrored: 7,
+    held: 8,
+    dropped: 1,
+    lagSeconds: 0.5,
+    behind: 6,
+    resets: 2,
+    written: 3,
+    refused: 4,
+  });
+  const kernel = { nftables, conntrack };
+  createAgentMetrics({ instruments, kernel, clock, log, policyBySlot: () => slots, outcome, mirror });
   const lines = async (name: string) => (await registry.metrics()).split('\n').filter((line) => line.startsWith(name));
   return { nftables, conntrack, clock, mark, eip, lines };
 };
@@ -67,5 +78,19 @@ test('a kernel that cannot be read costs its own values only', async () => {
     'sallyport_conntrack_limit 100',
     'sallyport_conntrack_failures_total{kind="insert_failed"} 4',
     'sallyport_conntrack_failures_total{kind="dropped"} 5',
+  ]);
+});
+
+test('the mirror tells how it stands', async () => {
+  const { lines } = await countingNode();
+  assert.deepEqual(await lines('sallyport_mirror'), [
+    'sallyport_mirror_connections{side="owner"} 7',
+    'sallyport_mirror_connections{side="successor"} 8',
+    'sallyport_mirror_lag_seconds 0.5',
+    'sallyport_mirror_behind 6',
+    'sallyport_mirror_events_total{kind="made"} 3',
+    'sallyport_mirror_events_total{kind="refused"} 4',
+    'sallyport_mirror_events_total{kind="dropped"} 1',
+    'sallyport_mirror_events_total{kind="reset"} 2',
   ]);
 });

@@ -15,6 +15,8 @@ import type { Collect, Instruments } from '../runtime/process/metrics.ts';
 import type { ApplierHooks } from './applier.ts';
 import type { Outcome } from './keeper.ts';
 import type { Kernel } from './kernel.ts';
+import type { MirrorStats } from './mirror/port.ts';
+import type { Happening } from './ownership/steward.ts';
 
 const define = {
   passSeconds: {
@@ -51,6 +53,51 @@ const define = {
     name: 'sallyport_eip_conflicts_total',
     help: 'Answers of other machines for an EIP that the node is to hold or holds.',
     labels: ['eip'],
+  },
+  takeovers: {
+    name: 'sallyport_failover_takeovers_total',
+    help: 'EIPs that this node has come to own, by cause.',
+    labels: ['cause'],
+  },
+  yields: {
+    name: 'sallyport_failover_yields_total',
+    help: 'EIPs that this node has let go, by cause.',
+    labels: ['cause'],
+  },
+  detection: {
+    name: 'sallyport_failover_detection_seconds',
+    help: 'Time from the last word of the owner before to the first claim of this node, at a take-over.',
+    labels: [],
+  },
+  claim: {
+    name: 'sallyport_failover_claim_seconds',
+    help: 'Time from the first claim of this node to the majority, at a take-over.',
+    labels: [],
+  },
+  switch: {
+    name: 'sallyport_failover_switch_seconds',
+    help: 'Time from the word of a new owner to the kernel sending there, on this node.',
+    labels: [],
+  },
+  mirrored: {
+    name: 'sallyport_mirror_connections',
+    help: 'Connections of EIPs of this node that other nodes are told about (side owner), and those of other nodes that this one would carry on (side successor).',
+    labels: ['side'],
+  },
+  mirrorLag: {
+    name: 'sallyport_mirror_lag_seconds',
+    help: 'Age of the oldest change of a connection that a successor has not confirmed.',
+    labels: [],
+  },
+  mirrorBehind: {
+    name: 'sallyport_mirror_behind',
+    help: 'EIPs of this node, once for each successor that does not know all of their connections yet.',
+    labels: [],
+  },
+  mirrorEvents: {
+    name: 'sallyport_mirror_events_total',
+    help: 'Connections made at take-overs (made), refused by the kernel then (refused), that found no room to be mirrored (dropped); times that a successor was told everything anew (reset).',
+    labels: ['kind'],
   },
   policyPackets: {
     name: 'sallyport_policy_packets_total',
@@ -103,6 +150,8 @@ export interface AgentMetricsDeps {
   /** slot -> the policy that has it */
   readonly policyBySlot: () => ReadonlyMap<number, PolicyKey>;
   readonly outcome: () => Outcome | undefined;
+  /** How the mirror stands; undefined on a node without one. */
+  readonly mirror: () => MirrorStats | undefined;
 }
 
 /** Where the parts of the agent tell what they did. */
@@ -110,6 +159,10 @@ export interface AgentMetrics {
   readonly loop: LoopHooks;
   readonly applier: Pick<ApplierHooks, 'changed' | 'repaired'>;
   conflict(ip: Ip): void;
+  /** An EIP has come here or has been let go. */
+  ownership(happening: Extract<Happening, { readonly kind: 'event' }>): void;
+  /** Packets go to a new owner. */
+  switched(durationMs: number): void;
 }
 
 /** A scrape asks for several metrics that come from one reading. */
@@ -117,7 +170,7 @@ const readingMs = 1_000;
 
 /** Makes the metrics; they read the kernel only when they are asked. */
 export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
-  const { instruments, kernel, clock, log, policyBySlot, outcome } = deps;
+  const { instruments, kernel, clock, log, policyBySlot, outcome, mirror } = deps;
   const read = <T>(what: string, reading: () => Promise<T>): (() => Promise<T | undefined>) =>
     cached(clock, () =>
       reading().catch((error: unknown) => {
@@ -188,6 +241,28 @@ export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
     set({ state: 'held' }, desired?.claims.length ?? 0);
     set({ state: 'unclaimed' }, desired?.unclaimed.length ?? 0);
   });
+  instruments.gauge(define.mirrored, (set) => {
+    const stats = mirror();
+    if (stats === undefined) return;
+    set({ side: 'owner' }, stats.mirrored);
+    set({ side: 'successor' }, stats.held);
+  });
+  instruments.gauge(define.mirrorLag, (set) => {
+    const stats = mirror();
+    if (stats !== undefined) set({}, stats.lagSeconds);
+  });
+  instruments.gauge(define.mirrorBehind, (set) => {
+    const stats = mirror();
+    if (stats !== undefined) set({}, stats.behind);
+  });
+  instruments.foreignCounter(define.mirrorEvents, (set) => {
+    const stats = mirror();
+    if (stats === undefined) return;
+    set({ kind: 'made' }, stats.written);
+    set({ kind: 'refused' }, stats.refused);
+    set({ kind: 'dropped' }, stats.dropped);
+    set({ kind: 'reset' }, stats.resets);
+  });
   return hooksOf(instruments);
 };
 
@@ -195,6 +270,9 @@ const hooksOf = ({ counter, histogram }: Instruments): AgentMetrics => {
   const changes = counter(define.changes);
   const repairs = counter(define.repairs);
   const conflicts = counter(define.conflicts);
+  const [takeovers, yields] = [counter(define.takeovers), counter(define.yields)];
+  const [detection, claim] = [histogram(define.detection), histogram(define.claim)];
+  const switching = histogram(define.switch);
   return {
     loop: observeLoop({ histogram }, define),
     applier: {
@@ -202,6 +280,13 @@ const hooksOf = ({ counter, histogram }: Instruments): AgentMetrics => {
       repaired: (part, count) => repairs.inc({ part }, count),
     },
     conflict: (eip) => conflicts.inc({ eip }),
+    ownership: ({ reason, cause, took }) => {
+      (reason === 'EipTakenOver' ? takeovers : yields).inc({ cause });
+      if (took === undefined || cause !== 'silence') return;
+      detection.observe({}, took.detectionMs / 1_000);
+      claim.observe({}, took.claimMs / 1_000);
+    },
+    switched: (durationMs) => switching.observe({}, durationMs / 1_000),
   };
 };
 

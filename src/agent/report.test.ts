@@ -61,7 +61,7 @@ describe('Reporter', () => {
       },
     };
   };
-  const report = (...problems: Outcome['problems']) => reportOf(outcomeWith(problems));
+  const report = (...problems: Outcome['problems']) => reportOf(outcomeWith(problems), undefined);
 
   it('writes nothing before there is something to say, then at once, then a sign of life every period', async () => {
     const { reporter, end } = start();
@@ -146,8 +146,11 @@ describe('Reporter', () => {
 describe('reportOf', () => {
   it('names problems with their policies, and no interface while there is no tunnel device', () => {
     const policy = { ...problem, policy: 'shop/a' as never };
-    const host = { parent: { name: 'eth0', mtu: 1500, ipv4: undefined, ipv6: undefined }, interfaces: [] };
-    const { tunnel, report } = reportOf({ ...outcomeWith([problem, policy]), host });
+    const host = {
+      parent: { name: 'eth0', mtu: 1500, nextHops: [], ipv4: undefined, ipv6: undefined },
+      interfaces: [],
+    };
+    const { tunnel, report } = reportOf({ ...outcomeWith([problem, policy]), host }, undefined);
     assert.deepEqual(tunnel, {});
     assert.deepEqual(report?.problems, [
       { reason: 'NftRefused', message: problem.finding.sentence },
@@ -157,6 +160,6 @@ describe('reportOf', () => {
 
   it('does not grow without end', () => {
     const many = Array.from({ length: 1_000 }, () => problem);
-    assert.equal(reportOf(outcomeWith(many)).report?.problems?.length, 50);
+    assert.equal(reportOf(outcomeWith(many), undefined).report?.problems?.length, 50);
   });
 });

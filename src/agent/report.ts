@@ -7,6 +7,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import { resourceOf } from '../api/kinds.ts';
 import type { ParentView } from '../core/node/input.ts';
+import type { Electorate } from '../core/ownership/port.ts';
 import { ApiError, isNotFound } from '../runtime/kube/api-error.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
@@ -105,14 +106,15 @@ export class Reporter {
 }
 
 /** The report of an outcome. */
-export const reportOf = ({ desired, host, problems }: Outcome): Report => {
+export const reportOf = ({ desired, host, problems }: Outcome, electorate: Electorate | undefined): Report => {
   const parent = host?.parent;
   // The interface is named when the tunnel device stands on it: that is how the controller knows that it does.
   const hasTunnel = desired?.network.links.some(({ kind }) => kind === 'vxlan') === true;
   return {
     tunnel: hasTunnel && parent !== undefined && 'name' in parent ? { parent: parentStatus(parent) } : {},
     report: {
-      eips: (desired?.claims ?? []).map(({ ip }) => ({ ip, epoch: 0 })),
+      eips: (desired?.claims ?? []).map(({ ip }) => ({ ip, epoch: desired?.epochs.get(ip) ?? 0 })),
+      ...(electorate === undefined ? {} : { electorate: electorateStatus(electorate) }),
       problems: problems.slice(0, mostProblems).map(({ finding: { reason, sentence }, policy }) => ({
         reason,
         message: sentence,
@@ -121,6 +123,12 @@ export const reportOf = ({ desired, host, problems }: Outcome): Report => {
     },
   };
 };
+
+const electorateStatus = ({ generation, voters, hasApi }: Electorate) => ({
+  generation,
+  voters: [...voters],
+  apiVotes: hasApi,
+});
 
 const parentStatus = ({ name, ipv4, ipv6 }: ParentView) => ({
   name,

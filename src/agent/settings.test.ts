@@ -26,6 +26,7 @@ describe('settings of a node', () => {
       hasChecksums: false,
       tunnelPrefixLength: { ipv4: 20, ipv6: 100 },
       notAnnounced: [/^docker/],
+      isStrict: false,
     });
   });
 

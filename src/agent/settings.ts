@@ -18,6 +18,7 @@ export const nodeSettingsOf = ({ feature }: Config): NodeSettings => ({
   hasChecksums: !feature.vxlan.disableChecksumOffload,
   tunnelPrefixLength: { ipv4: lengthOf(feature.tunnelIpv4Subnet, 32), ipv6: lengthOf(feature.tunnelIpv6Subnet, 128) },
   notAnnounced: feature.announcedInterfacesToExclude.map((text) => new RegExp(text)),
+  isStrict: feature.strictPodStart,
 });
 
 /** Which interface carries the tunnel of a node with these labels: the first entry that matches, else the method. */

@@ -85,12 +85,53 @@ const GatewayFailover = z
     eipEvictionTimeout: seconds()
       .default(15)
       .describe(
-        'Seconds of silence after which the controller moves the EIPs of a node; at least the sum of the two periods.',
+        'Seconds of silence after which the controller moves the EIPs of a node; at least the sum of the two periods. Gateway nodes and voters, which watch each other, have `failover.graceSeconds` and one `tunnelUpdatePeriod` at the least.',
       ),
   })
   .refine(
     (failover) => failover.eipEvictionTimeout >= failover.tunnelMonitorPeriod + failover.tunnelUpdatePeriod,
     'eipEvictionTimeout must be at least tunnelMonitorPeriod + tunnelUpdatePeriod, or a healthy node would be given up',
+  );
+
+const Failover = z
+  .strictObject({
+    heartbeatMilliseconds: z
+      .int()
+      .min(10)
+      .max(1000)
+      .default(25)
+      .describe(
+        'Milliseconds between two heartbeats of a gateway node. A round trip between nodes should stay below twice this. Takes effect when the agents restart.',
+      ),
+    heartbeatCount: z
+      .int()
+      .min(3)
+      .max(20)
+      .default(4)
+      .describe(
+        'How many heartbeats may be missing before a node counts as silent. Takes effect when the agents restart.',
+      ),
+    graceSeconds: z
+      .int()
+      .min(5)
+      .max(600)
+      .default(30)
+      .describe(
+        'Seconds that a gateway node keeps its EIPs while its agent is silent and its kernel answers; at least four times the silence. Takes effect when the agents restart.',
+      ),
+    port: z
+      .int()
+      .min(1)
+      .max(65534)
+      .default(7791)
+      .describe(
+        'UDP port of heartbeats, and TCP port at which kernels are asked, on the tunnel addresses of nodes. Nobody may listen on that TCP port. Connections are mirrored on the UDP port above it. Takes effect when the agents restart.',
+      ),
+  })
+  .refine(
+    ({ heartbeatMilliseconds, heartbeatCount, graceSeconds }) =>
+      graceSeconds * 1000 >= 4 * heartbeatMilliseconds * heartbeatCount,
+    'graceSeconds must be at least four times heartbeatMilliseconds x heartbeatCount, or a kernel would have no time to let go',
   );
 
 const CustomInterface = z.strictObject({
@@ -140,8 +181,15 @@ const Feature = z
       .default(['^cali.*', 'br-*'])
       .describe('Regular expressions; EIPs are not announced on interfaces whose name matches one of them.'),
     gatewayFailover: GatewayFailover.prefault({}).describe(
-      'When the controller moves EIPs away from a silent node. Agents that see each other act sooner.',
+      'When the controller moves EIPs away from a silent node. Gateway nodes that see each other act sooner, see `failover`.',
     ),
+    failover: Failover.prefault({}).describe('How gateway nodes notice that one of them is lost, among themselves.'),
+    strictPodStart: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Whether traffic of a pod that the agent of its node does not know yet is held back, so that no packet leaves with the wrong address.',
+      ),
   })
   .refine((feature) => feature.enableIPv4 || feature.enableIPv6, 'enableIPv4 and enableIPv6 must not both be false');
 

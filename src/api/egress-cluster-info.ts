@@ -38,6 +38,14 @@ const IgnoredCidrs = z.object({
   custom: AddressLists.describe('What `extraCidr` and the configuration add.').optional(),
 });
 
+/** Who votes on the owners of EIPs. Agents report the one that is in force with them. */
+export const Electorate = z.object({
+  generation: z.int().min(1).describe('Grows by one with every change.'),
+  voters: z.array(z.string()).max(30).describe('The nodes that vote, by name.'),
+  apiVotes: z.boolean().describe('Whether the API server has a vote too: only where there are two usable nodes.'),
+});
+export type Electorate = Immutable<z.infer<typeof Electorate>>;
+
 /** What the controller detected; absent until it has looked. */
 export const EgressClusterInfoStatus = z.object({
   podCidrMode: z.string().describe('The mode in force; with `auto` the one that was found.').optional(),
@@ -47,6 +55,9 @@ export const EgressClusterInfoStatus = z.object({
   extraCidr: z.array(z.string()).describe('`spec.extraCidr` as it is in force.').optional(),
   egressIgnoreCIDR: IgnoredCidrs.describe(
     'All of the above merged: what a policy without `destSubnet` leaves alone.',
+  ).optional(),
+  electorate: Electorate.describe(
+    'Which nodes vote on the owners of EIPs. It changes by one vote at a time, when all who use it have the last one.',
   ).optional(),
   observedGeneration,
   conditions,

@@ -94,6 +94,12 @@ export const EgressGatewaySpec = z.object({
   allowedNamespaces: AllowedNamespaces.describe(
     'Namespaces whose EgressPolicies may use this gateway. Absent: all. Cluster policies are not bound by it.',
   ).optional(),
+  keepConnections: z
+    .boolean()
+    .default(true)
+    .describe(
+      'Whether the connections of an EIP are mirrored to the node that would take it over, so that they outlive the loss of its node.',
+    ),
 });
 export type EgressGatewaySpec = Immutable<z.infer<typeof EgressGatewaySpec>>;
 
@@ -105,6 +111,11 @@ const PolicyReference = z.object({
 const EipAssignment = z.object({
   ipv4: z.string().describe('The IPv4 EIP; empty when the policies use the node IP.').optional(),
   ipv6: z.string().describe('The IPv6 EIP; empty when the policies use the node IP.').optional(),
+  epoch: z
+    .int()
+    .min(0)
+    .describe('The epoch of the EIP that was known when the node was recorded: how often it has changed its owner.')
+    .optional(),
   policies: z.array(PolicyReference).describe('The policies that leave with this EIP.').optional(),
 });
 

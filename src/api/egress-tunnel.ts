@@ -1,6 +1,7 @@
 /** EgressTunnel: one per node. The controller writes the addresses, the agent of the node its report. */
 import { z } from 'zod';
 import { conditions, observedGeneration } from './condition.ts';
+import { Electorate } from './egress-cluster-info.ts';
 import type { Immutable } from './immutable.ts';
 import { gatewayGroup, objectOf } from './object-meta.ts';
 import { withRules } from './rule.ts';
@@ -63,6 +64,9 @@ const NodeReport = z.object({
     .describe('The resourceVersion up to which the kernel of the node reflects all EgressClusterPolicies.')
     .optional(),
   eips: z.array(HeldEip).describe('The EIPs that the node holds.').optional(),
+  electorate: Electorate.describe(
+    'The electorate in force in the agent; reported by gateway nodes and voters only.',
+  ).optional(),
   problems: z.array(Problem).describe('What the agent could not do.').optional(),
 });
 

@@ -6,7 +6,7 @@
 export const errorCodes = {
   CERTIFICATE_INVALID: 'A certificate or private key cannot be read, does not fit, or was asked for with a bad value.',
   CONFIG_INVALID: 'A configuration file, flag or manifest holds a value that is not allowed.',
-  CONNTRACK_FAILED: 'Connections of slots that are gone could not be forgotten.',
+  CONNTRACK_FAILED: 'The connection table of a node could not be read or changed.',
   ENGINE_FAILED: 'The engine of a proxy cannot be started or does not answer. What it served last stays in force.',
   KUBECONFIG_INVALID: 'A kubeconfig or the in-cluster credentials cannot be used.',
   NETWORK_UNREADABLE: 'The devices, addresses, rules or routes of a node cannot be read.',

@@ -35,3 +35,11 @@ export const finalizers = {
   /** On a BCSEgress: kept until the proxy no longer serves it. */
   egress: `${proxyGroup}/egress`,
 } as const;
+
+/** What agents share in the namespace of the release to agree on the owners of EIPs. */
+export const failoverNames = {
+  /** Secret: `key`, with which agents seal what they tell each other, and `previous` while it changes. */
+  secret: 'sallyport-heartbeat',
+  /** Lease: the vote of the API server, where nodes are even in number. */
+  lease: 'sallyport-ownership',
+} as const;

@@ -112,6 +112,13 @@ export const PolicyStatus = z.object({
     .max(16383)
     .describe('The number that packets of this policy carry through the tunnel.')
     .optional(),
+  epoch: z
+    .int()
+    .min(0)
+    .describe(
+      'The epoch of the EIP that was known when the node was recorded. Agents move an EIP by this record only if no later epoch has begun.',
+    )
+    .optional(),
   matchedPods: z.int().min(0).describe('How many pods the policy applies to.').optional(),
   observedGeneration,
   conditions,

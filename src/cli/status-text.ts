@@ -1,4 +1,5 @@
 /** StatusReport as one screen of text. */
+import type { Ownership } from './owners.ts';
 import type { GatewayLine, PoolLine, Problem, Ranges, StatusReport } from './status.ts';
 import { aligned, type Cell, indented, type Paint, printable } from './text.ts';
 
@@ -8,7 +9,7 @@ const RANGES = 6;
 
 /** The report as lines. */
 export const statusText = (report: StatusReport, paint: Paint): string[] => {
-  const { problems, programs, gateways, policyCount, nodeCount, clusterInfo } = report;
+  const { problems, programs, gateways, policyCount, nodeCount, ownership, clusterInfo } = report;
   const about = (kind: Problem['about']) => problems.filter((problem) => problem.about === kind);
   const section = (title: string, kind: Problem['about'], body: readonly string[]): string[] => [
     '',
@@ -20,6 +21,7 @@ export const statusText = (report: StatusReport, paint: Paint): string[] => {
     verdict(problems.length, paint),
     ...section('Programs', 'program', programTable(programs, paint)),
     ...section('Gateways', 'gateway', gatewayTable(gateways, paint)),
+    ...ownerSection(ownership, paint),
     ...section(counted('Policies', policyCount, about('policy')), 'policy', []),
     ...section(counted('Nodes', nodeCount, about('node')), 'node', []),
     ...section('Inside the cluster', 'clusterInfo', rangeTable(clusterInfo, paint)),
@@ -71,6 +73,26 @@ const gatewayTable = (gateways: readonly GatewayLine[], paint: Paint): string[] 
   });
   const titles = headings('NAME', 'IPV4 IN USE', 'IPV6 IN USE', 'NODE', 'PHASE', 'POLICIES', 'EIPS');
   return [...aligned([titles, ...rows], paint), ...more(gateways.length)];
+};
+
+const ownerSection = (ownership: Ownership | undefined, paint: Paint): string[] => {
+  if (ownership === undefined) return [];
+  const { electorate, owners } = ownership;
+  const { generation, voters, apiVotes, behind } = electorate;
+  const votes = [...voters, ...(apiVotes ? ['the API server'] : [])].join(', ');
+  const rows = shortened(owners).map(({ eip, owner, epoch, recorded }): Cell[] => [
+    eip,
+    owner === undefined ? { text: 'nobody', tone: 'bad' } : owner,
+    String(epoch),
+    ...(recorded === owner ? [] : [{ text: `recorded: ${recorded}`, tone: 'quiet' } as const]),
+  ]);
+  return [
+    '',
+    paint(printable(`Owners of EIPs, by votes of ${votes} (electorate ${generation})`), 'heading'),
+    ...indented(behind.length === 0 ? [] : [printable(`still to take the electorate in: ${behind.join(', ')}`)]),
+    ...indented(owners.length === 0 ? ['none'] : aligned([headings('EIP', 'OWNER', 'EPOCH'), ...rows], paint)),
+    ...more(owners.length),
+  ];
 };
 
 const eipsText = (eips: readonly string[]): string =>

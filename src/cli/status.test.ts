@@ -36,6 +36,26 @@ Inside the cluster
     );
   });
 
+  it('shows who owns EIPs and who votes, once nodes vote', () => {
+    const [first = orders, second = orders, worker = orders] = objects.tunnels;
+    const electorate = { generation: 3, voters: ['gateway-1', 'gateway-2'], apiVotes: true };
+    const held = (epoch: number) => ({ ip: '10.77.0.100', epoch });
+    const { clusterInfo = orders } = objects;
+    const voting = {
+      ...objects,
+      clusterInfo: withStatus(clusterInfo, { electorate }),
+      tunnels: [
+        withStatus(first, { report: { eips: [held(4)], electorate: { ...electorate, generation: 2 } } }),
+        withStatus(second, { report: { eips: [held(5)], electorate } }),
+        worker,
+      ],
+    };
+    assert.match(
+      text(voting, programs),
+      /\nOwners of EIPs, by votes of gateway-1, gateway-2, the API server \(electorate 3\)\n {2}still to take the electorate in: gateway-1\n {2}EIP {20}OWNER {6}EPOCH\n {2}10\.77\.0\.100 fd77::100 {2}gateway-2 {2}5 {6}recorded: gateway-1\n\nPolicies/,
+    );
+  });
+
   it('tells reason, sentence and remedy of what is not fine', () => {
     const [first = orders, second = orders, worker = orders] = objects.tunnels;
     const message =

@@ -11,6 +11,7 @@ import type { ConditionType } from '../api/reason.ts';
 import { isReason, reasons } from '../api/reasons.ts';
 import { readStatus } from '../core/project/api-object.ts';
 import { keyOf } from '../runtime/kube/resource.ts';
+import { type Ownership, ownershipOf } from './owners.ts';
 import type { OwnObjects, Served, ServedProgram } from './read.ts';
 
 /** How everything stands. Lists are sorted by name. */
@@ -23,6 +24,8 @@ export interface StatusReport {
   readonly gateways: readonly GatewayLine[];
   readonly policyCount: number;
   readonly nodeCount: number;
+  /** Who owns which EIP; undefined while no nodes vote on that. */
+  readonly ownership: Ownership | undefined;
   /** What belongs to the cluster itself; undefined while nobody has looked. */
   readonly clusterInfo: Ranges | undefined;
 }
@@ -89,6 +92,7 @@ export const statusOf = (objects: OwnObjects, served: readonly ServedProgram[]):
     gateways: gateways.map(gatewayLine),
     policyCount: policies.length,
     nodeCount: tunnels.length,
+    ownership: ownershipOf({ ...objects, gateways, tunnels }),
     clusterInfo: rangesOf(objects.clusterInfo),
   };
 };

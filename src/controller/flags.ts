@@ -1,5 +1,5 @@
 /** The command line of the controller as values. */
-import { listenFlag, logLevelFlag, refuseFlag } from '../runtime/config/flag.ts';
+import { listenFlag, logLevelFlag, namespaceFlag, refuseFlag } from '../runtime/config/flag.ts';
 import type { LogLevel } from '../runtime/process/log.ts';
 import type { ListenOptions } from '../runtime/serve/listen.ts';
 
@@ -45,7 +45,7 @@ export const readFlags = (
   health: listenFlag('--health-address', flags.healthAddress),
   webhook: listenFlag('--webhook-address', flags.webhookAddress),
   webhookUrl: flags.webhookUrl === undefined ? undefined : httpsUrl('--webhook-url', flags.webhookUrl),
-  namespace: namespaceName(flags.namespace ?? (env.POD_NAMESPACE || controllerDefaults.namespace)),
+  namespace: namespaceFlag(flags.namespace ?? (env.POD_NAMESPACE || controllerDefaults.namespace)),
   logLevel: logLevelFlag(flags.logLevel),
 });
 
@@ -53,8 +53,3 @@ const httpsUrl = (flag: string, text: string): string =>
   URL.canParse(text) && new URL(text).protocol === 'https:'
     ? text
     : refuseFlag(flag, text, 'a URL that begins with https://');
-
-const namespaceName = (text: string): string =>
-  /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)
-    ? text
-    : refuseFlag('--namespace', text, 'the name of a namespace: at most 63 lower-case letters, digits and "-"');

@@ -2,7 +2,7 @@
  * The controller as a process. It only wires: what the parts do is in their own files. Every replica fills its caches
  * and serves admission; the one that holds the lease runs the control loops.
  */
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { EgressError } from '../api/error.ts';
 import { type FollowedConfig, openConfig } from '../runtime/config/source.ts';
@@ -20,6 +20,8 @@ import { type Check, HealthServer } from '../runtime/serve/health.ts';
 import { admissionPart, webhookPart } from './admission/part.ts';
 import { type Caches, createCaches } from './caches.ts';
 import { clusterInfoPart } from './cluster-info/part.ts';
+import { electoratePart } from './electorate/part.ts';
+import { failoverRecordsPart } from './failover-records/part.ts';
 import type { ControllerOptions } from './flags.ts';
 import { followMembers } from './membership/members.ts';
 import type { Part, PartDeps, Site } from './part.ts';
@@ -82,7 +84,14 @@ const assemble = async (
   observePlan(metrics, () => plan.decision?.plan);
   const reach = { url: options.webhookUrl };
   const always = [admissionPart(deps, reach)];
-  const leading = [plan, slicesPart(deps, members), clusterInfoPart(deps), webhookPart(deps, reach)];
+  const leading = [
+    plan,
+    slicesPart(deps, members),
+    clusterInfoPart(deps),
+    electoratePart(deps, plan),
+    failoverRecordsPart({ ...deps, randomBytes }),
+    webhookPart(deps, reach),
+  ];
   const store = kubeLeaseStore(client, { namespace, name: leaseName });
   const hooks = metrics.lease(leaseName);
   const lease = new LeaderLease({ store, identity: site.identity, clock, random, log, hooks });

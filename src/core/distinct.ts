@@ -49,7 +49,8 @@ export const assignDistinct = <T>(
   return given;
 };
 
-const firstFree = <T>(space: Space<T>, hash: number, taken: ReadonlySet<T>): T | undefined => {
+/** The first value from the place of the hash on that is not taken; undefined when all are. */
+export const firstFree = <T>(space: Space<T>, hash: number, taken: Pick<ReadonlySet<T>, 'has'>): T | undefined => {
   for (let step = 0; step < space.size; step += 1) {
     const value = space.at((hash + step) % space.size);
     if (value !== undefined && !taken.has(value)) return value;

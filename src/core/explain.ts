@@ -12,6 +12,7 @@ import type { Plan } from './plan.ts';
 import { indexPolicies, isSource, policiesOfPod } from './policy-index.ts';
 import type { PolicyPlan } from './policy-plan.ts';
 import { precedenceSentence } from './precedence.ts';
+import { isInUse } from './tunnels.ts';
 import { type ClusterView, type Eip, ofPair, type PodView, type PolicyKey, type PolicyView } from './view.ts';
 
 /** One decision: what it was about, how it came out, and why. */
@@ -202,7 +203,10 @@ const siteIn = (view: ClusterView, plan: Plan, node: string | undefined): Site =
       const end = ends.get(gateway);
       return own !== undefined && end !== undefined && canReach(own.parent, end.parent);
     },
-    isReady: (gateway) => plan.tunnels.some((tunnel) => tunnel.node === gateway && tunnel.phase === 'Ready'),
+    isReady: (gateway) => {
+      const phase = plan.tunnels.find((tunnel) => tunnel.node === gateway)?.phase;
+      return isInUse(phase, viewByNode.get(gateway) ?? { electorate: undefined });
+    },
     addressOf: (gateway, family) => ofPair(viewByNode.get(gateway)?.parent ?? noEip, family),
   };
 };

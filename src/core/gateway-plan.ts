@@ -27,6 +27,8 @@ export interface GatewayNodePlan {
 
 /** An EIP with its policies; without addresses it stands for the address of the node. */
 export interface EipPlan extends Eip {
+  /** As in the binding of its policies. */
+  readonly epoch: number;
   readonly policies: readonly PolicyKey[];
 }
 
@@ -70,9 +72,9 @@ export const planGateway = (parts: GatewayParts): GatewayPlan => {
   };
 };
 
-/** True when the plan shows its nodes in these phases. */
-export const showsPhases = ({ nodes }: GatewayPlan, phases: GatewayParts['phases']): boolean =>
-  nodes.every(({ name, phase }) => phase === phaseOf(name, phases));
+/** The phases of the nodes of a gateway, in their order. */
+export const phasesOf = (nodes: readonly GatewayNode[], phases: GatewayParts['phases']): readonly TunnelPhase[] =>
+  nodes.map(({ name }) => phaseOf(name, phases));
 
 const phaseOf = (node: string, phases: GatewayParts['phases']): TunnelPhase => phases.get(node) ?? 'Pending';
 
@@ -94,13 +96,13 @@ const eipsByNode = ({ eips, places }: GatewayParts): Map<string, EipPlan[]> => {
     else list.push(...items);
   };
   for (const { load, eip } of eips) {
-    const node = places.get(load)?.node;
+    const { node, epoch = 0 } = places.get(load) ?? {};
     if (node === undefined) continue;
     if (eip === undefined) add(nodeIpPolicies, node, load.policies);
-    else add(result, node, [{ ...eip, policies: load.policies.toSorted(compareText) }]);
+    else add(result, node, [{ ...eip, epoch, policies: load.policies.toSorted(compareText) }]);
   }
   for (const [node, policies] of nodeIpPolicies) {
-    add(result, node, [{ ipv4: undefined, ipv6: undefined, policies: policies.toSorted(compareText) }]);
+    add(result, node, [{ ipv4: undefined, ipv6: undefined, epoch: 0, policies: policies.toSorted(compareText) }]);
   }
   return result;
 };

@@ -1,5 +1,6 @@
 /** What the gateways do for their policies: which EIP each gets, and which node carries it. */
 import { type Applicant, keepEips } from './allocation.ts';
+import type { Demand } from './demand.ts';
 import { eipText, type Holders, type Pair } from './eip-pairs.ts';
 import { type Finding, finding } from './finding.ts';
 import type { GatewayPools } from './gateway-pools.ts';
@@ -7,13 +8,7 @@ import { type IpFamily, ofFamily } from './ip/index.ts';
 import { matches } from './labels.ts';
 import { type GatewayNode, type Load, type Place, placeAll } from './placement.ts';
 import { isSameList } from './same-list.ts';
-import type { Eip, GatewaySpecView, GatewayView, NodeView, PolicySpecView, PolicyView, TunnelView } from './view.ts';
-
-/** A gateway with the policies that use it, the oldest first. */
-export interface Demand {
-  readonly gateway: GatewayView;
-  readonly applicants: readonly Applicant[];
-}
+import type { Eip, GatewaySpecView, NodeView, PolicyKey, PolicySpecView, TunnelView } from './view.ts';
 
 /** A node of the cluster with its labels, and what it was made from. */
 export interface LabelledNode extends GatewayNode {
@@ -24,22 +19,32 @@ export interface LabelledNode extends GatewayNode {
 
 /** What a policy was given; policies that share an EIP share the load. */
 export interface Granted {
-  readonly applicant: Applicant;
   /** Undefined: the address of the node. */
   readonly eip: Eip | undefined;
   readonly load: Load;
 }
 
-/** What a gateway did, and what it was asked. */
+/**
+ * What a gateway did, and what it was asked. The same value stays while it would do the same: what it was given by then is
+ * on the records of its policies, so those may be other values than its applicants.
+ */
 export interface Served extends Demand {
   readonly pools: GatewayPools | undefined;
   readonly seed: string;
   /** The nodes it selects, in the order of `nodes`. */
   readonly nodes: readonly GatewayNode[];
+  /** Nodes that it does not select and that report to hold EIPs, which may be its own. */
+  readonly others: readonly GatewayNode[];
   /** The oldest policy first. */
-  readonly granted: ReadonlyMap<PolicyView, Granted>;
+  readonly granted: ReadonlyMap<PolicyKey, Granted>;
   readonly places: ReadonlyMap<Load, Place>;
-  readonly refused: ReadonlyMap<PolicyView, Finding>;
+  readonly refused: ReadonlyMap<PolicyKey, Finding>;
+}
+
+/** What a gateway did, and the policies that it would do the same for. */
+export interface Service {
+  readonly served: Served;
+  readonly applicants: readonly Applicant[];
 }
 
 /**
@@ -51,73 +56,100 @@ export const serveAll = (
   poolsByGateway: ReadonlyMap<string, GatewayPools>,
   nodes: readonly LabelledNode[],
   seed: string,
-  lastOf: (gateway: string) => Served | undefined = () => undefined,
-): readonly Served[] => {
+  lastOf: (gateway: string) => Service | undefined = () => undefined,
+): readonly Service[] => {
   const holders: Holders = new Map();
   const begun = demands.map(({ gateway, applicants }): (() => Served) => {
     const { spec, name } = gateway;
     const pools = poolsByGateway.get(name);
     const own = spec === undefined ? [] : nodes.filter(({ labels }) => matches(spec.nodes, labels));
-    const asked: Asked = { gateway, applicants, pools, seed, nodes: own };
+    const others = nodes.filter((node) => node.held.size > 0 && !own.includes(node));
+    const asked: Asked = { gateway, applicants, pools, seed, nodes: own, others };
     const last = lastOf(name);
-    if (last !== undefined && isAskedAgain(last, asked)) return () => last;
+    if (last !== undefined && isAskedAgain(last, asked)) return () => last.served;
     if (spec === undefined || pools === undefined) return () => ({ ...asked, ...nothing });
     const wantsEip = applicants.filter((applicant) => applicant.spec.address.kind !== 'nodeIp');
     const allocate = keepEips(gateway, spec, pools, wantsEip, holders, seed);
     return () => ({ ...asked, ...serve(asked, spec, allocate()) });
   });
-  return begun.map((finish) => finish());
+  return begun.map((finish, index) => ({ served: finish(), applicants: demands[index]?.applicants ?? [] }));
 };
 
-type Asked = Pick<Served, 'gateway' | 'applicants' | 'pools' | 'seed' | 'nodes'>;
+type Asked = Pick<Served, 'gateway' | 'applicants' | 'pools' | 'seed' | 'nodes' | 'others'>;
 type Done = Pick<Served, 'granted' | 'places' | 'refused'>;
 
 const nothing: Done = { granted: new Map(), places: new Map(), refused: new Map() };
 
-/** True when the answer can only be the same: for a gateway that is alone, it depends on nothing but these. */
-const isAskedAgain = (last: Asked, { gateway, applicants, pools, seed, nodes }: Asked): boolean =>
+/**
+ * True when the answer can only be the same. For a gateway that is alone it depends on nothing but these; and what it gave
+ * to policies it gives again when all of them have it on record, which is how a plan after a restart is the plan before it.
+ */
+const isAskedAgain = (
+  { served, applicants: known }: Service,
+  { gateway, applicants, pools, seed, nodes, others }: Asked,
+): boolean =>
   pools?.isAlone === true &&
-  last.gateway === gateway &&
-  last.pools === pools &&
-  last.seed === seed &&
-  isSameList(last.nodes, nodes) &&
-  last.applicants.length === applicants.length &&
-  last.applicants.every(({ policy }, index) => policy === applicants[index]?.policy);
+  served.gateway === gateway &&
+  served.pools === pools &&
+  served.seed === seed &&
+  isSameList(served.nodes, nodes) &&
+  isSameList(served.others, others) &&
+  (isSameList(known, applicants) || isOnRecord(served, applicants));
+
+/** True when these are the same policies with the same wishes, and all have on record what they were given. */
+const isOnRecord = ({ gateway, applicants, granted, places, refused }: Served, now: readonly Applicant[]): boolean =>
+  refused.size === 0 &&
+  !gateway.isDeleting &&
+  applicants.length === now.length &&
+  now.every(({ policy, spec }, index) => {
+    const before = applicants[index];
+    const given = granted.get(policy.key);
+    if (before?.policy.uid !== policy.uid || before.spec !== spec || given === undefined) return false;
+    const place = places.get(given.load);
+    const { eip, node, epoch } = policy.recorded;
+    const isPlaced = place?.isServing === true && place.node === node && place.epoch === epoch;
+    return isPlaced && eip.ipv4 === given.eip?.ipv4 && eip.ipv6 === given.eip?.ipv6;
+  });
 
 const serve = (
-  { gateway, applicants, nodes }: Asked,
+  { gateway, applicants, nodes, others }: Asked,
   spec: GatewaySpecView,
   { pairs, decisions }: ReturnType<ReturnType<typeof keepEips>>,
 ): Done => {
   const loadByPair = new Map(pairs.map((pair) => [pair, loadOfPair(pair)]));
-  const granted = new Map<PolicyView, Granted>();
-  const refused = new Map<PolicyView, Finding>();
+  const granted = new Map<PolicyKey, Granted>();
+  const refused = new Map<PolicyKey, Finding>();
   for (const applicant of applicants) {
     const { policy } = applicant;
     const decision = decisions.get(policy.key);
     if (decision === undefined) {
       if (gateway.isDeleting && policy.recorded.slot === undefined) {
         const what = `Gateway ${gateway.name} of policy ${policy.key} is being deleted.`;
-        refused.set(policy, finding('GatewayDeleting', what));
-      } else granted.set(policy, { applicant, eip: undefined, load: loadOfNodeIp(applicant) });
+        refused.set(policy.key, finding('GatewayDeleting', what));
+      } else granted.set(policy.key, { eip: undefined, load: loadOfNodeIp(applicant) });
     } else if (decision.ok) {
       const pair = decision.value;
       const load = loadByPair.get(pair) ?? loadOfPair(pair);
-      granted.set(policy, { applicant, eip: { ipv4: pair.ipv4, ipv6: pair.ipv6 }, load });
-    } else refused.set(policy, decision.finding);
+      granted.set(policy.key, { eip: { ipv4: pair.ipv4, ipv6: pair.ipv6 }, load });
+    } else refused.set(policy.key, decision.finding);
   }
   // A set keeps the order in which loads were met: that of their oldest policies.
   const loads = [...new Set([...granted.values()].map(({ load }) => load))];
-  return { granted, places: placeAll(loads, nodes, spec, gateway.moves), refused };
+  return { granted, places: placeAll(loads, nodes, spec, gateway.moves, others), refused };
 };
 
-const loadOfPair = (pair: Pair): Load => ({
-  name: eipText(pair),
-  ips: [pair.ipv4, pair.ipv6].filter((ip) => ip !== undefined),
-  policies: pair.policies.map(({ key }) => key),
-  recordedNodes: pair.keepers.map(({ recorded }) => recorded.node).filter((node) => node !== undefined),
-  neededFamilies: [],
-});
+const loadOfPair = (pair: Pair): Load => {
+  // Statuses are written one by one: the latest epoch among them tells where the EIP is.
+  const keepers = pair.keepers.toSorted((a, b) => b.recorded.epoch - a.recorded.epoch);
+  return {
+    name: eipText(pair),
+    ips: [pair.ipv4, pair.ipv6].filter((ip) => ip !== undefined),
+    policies: pair.policies.map(({ key }) => key),
+    recordedNodes: keepers.map(({ recorded }) => recorded.node).filter((node) => node !== undefined),
+    epoch: keepers[0]?.recorded.epoch ?? 0,
+    neededFamilies: [],
+  };
+};
 
 const loadOfNodeIp = ({ policy, spec }: Applicant): Load => {
   const { eip, node } = policy.recorded;
@@ -128,6 +160,7 @@ const loadOfNodeIp = ({ policy, spec }: Applicant): Load => {
     ips: [],
     policies: [policy.key],
     recordedNodes: hadNodeIp ? [node] : [],
+    epoch: 0,
     neededFamilies: familiesOfDestinations(spec),
   };
 };

@@ -33,7 +33,7 @@ export interface Bound {
 export interface Site {
   /** Whether packets get to a gateway node; they always do to the node itself. */
   readonly canReach: (node: string) => boolean;
-  /** Whether the tunnel of a node is in phase Ready. */
+  /** Whether the tunnel of a node is in use; see isInUse in tunnels.ts. */
   readonly isReady: (node: string) => boolean;
   /** The address of a node itself that the outside sees. */
   readonly addressOf: (node: string, family: IpFamily) => Ip | undefined;

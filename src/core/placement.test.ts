@@ -12,7 +12,7 @@ import {
   step,
   worldOf,
 } from './testing/objects.ts';
-import type { World } from './testing/world.ts';
+import { takeOver, type World } from './testing/world.ts';
 
 const NODES = ['a', 'b', 'c', 'd'];
 const pool = { ipv4: ['10.6.1.1-10.6.1.40'] };
@@ -183,27 +183,121 @@ describe('a gateway without a ready node', () => {
   });
 });
 
-describe('a node that took an EIP over while its owner was lost', () => {
-  it('keeps it: the controller writes what happened', () => {
+describe('a node that took an EIP over', () => {
+  const eip = '10.6.1.1';
+  const bindingOf = (planned: Plan) => {
+    const { node, epoch } = planned.policies[0]?.binding ?? {};
+    return `${node} ${epoch}`;
+  };
+  const start = () => {
     const world = cluster(1);
     const owner = step(world).policies[0]?.binding?.node ?? '';
-    const others = NODES.filter((name) => name !== owner);
-    for (const [index, name] of others.entries()) {
-      const tunnel = world.tunnels.get(name);
-      assert.ok(tunnel);
-      const report = { eips: [{ ip: '10.6.1.1', epoch: index === 1 ? 7 : 3 }] };
-      world.tunnels.set(name, { ...tunnel, status: { ...(tunnel.status ?? {}), report } });
-    }
-    assert.equal(step(world).policies[0]?.binding?.node, owner, 'not while the owner is ready');
+    const [next = '', third = ''] = NODES.filter((name) => name !== owner);
+    return { world, owner, next, third };
+  };
+  const drain = (world: World, name: string) => {
+    const node = nodeObject(name);
+    const annotations = { 'egressgateway.spidernet.io/drain': 'true' };
+    world.nodes.set(name, { ...node, metadata: { ...node.metadata, annotations } });
+  };
+
+  it('keeps it: the controller writes what happened, and moves it neither back nor on', () => {
+    const { world, owner, next } = start();
+    takeOver(world, next, [eip]);
+    assert.equal(bindingOf(step(world)), `${next} 1`, 'also while the owner on record is ready');
     lose(world, owner);
-    // record() of the test keeps only what the controller writes, so the agents report again.
-    for (const [index, name] of others.entries()) {
-      const tunnel = world.tunnels.get(name);
-      assert.ok(tunnel);
-      const report = { eips: [{ ip: '10.6.1.1', epoch: index === 1 ? 7 : 3 }] };
-      world.tunnels.set(name, { ...tunnel, status: { ...(tunnel.status ?? {}), report } });
+    assert.equal(bindingOf(step(world)), `${next} 1`);
+    find(world, owner);
+    assert.equal(bindingOf(step(world)), `${next} 1`);
+  });
+
+  it('is not written again when it takes its own EIP anew', () => {
+    const { world, next } = start();
+    takeOver(world, next, [eip]);
+    step(world);
+    takeOver(world, next, [eip]);
+    assert.equal(bindingOf(step(world)), `${next} 1`);
+  });
+
+  it('hands it over with the latest epoch when it is drained, lost or not selected any more', () => {
+    for (const leave of [
+      drain,
+      lose,
+      (world: World, name: string) => world.nodes.set(name, nodeObject(name, [], {})),
+    ]) {
+      const { world, next } = start();
+      takeOver(world, next, [eip]);
+      step(world);
+      takeOver(world, next, [eip]);
+      leave(world, next);
+      const moved = step(world);
+      assert.notEqual(moved.policies[0]?.binding?.node, next);
+      assert.equal(moved.policies[0]?.binding?.epoch, 2);
+      assert.equal(bindingOf(step(world)), bindingOf(moved), 'and it stays there');
     }
-    assert.equal(step(world).policies[0]?.binding?.node, others[1]);
+  });
+
+  it('has no say when a later one has it', () => {
+    const { world, next, third } = start();
+    takeOver(world, next, [eip]);
+    takeOver(world, third, [eip]);
+    assert.equal(bindingOf(step(world)), `${third} 2`);
+  });
+
+  it('is found by the policy that records the latest epoch, if only some were written', () => {
+    const world = cluster(2, { ipv4: [eip] });
+    const [owner = ''] = nodesByPolicy(step(world));
+    const next = NODES.find((name) => name !== owner) ?? '';
+    const older = world.policies.get('red/p0');
+    assert.ok(older);
+    takeOver(world, next, [eip]);
+    step(world);
+    world.policies.set('red/p0', older);
+    assert.deepEqual(nodesByPolicy(step(world)), [next, next]);
+  });
+});
+
+describe('a node that only Kubernetes calls NotReady', () => {
+  const watch = (world: World, ...names: readonly string[]) => {
+    const electorate = { generation: 1, voters: NODES, apiVotes: false };
+    for (const [name, tunnel] of world.tunnels) {
+      const report = names.includes(name) ? { report: { electorate } } : {};
+      world.tunnels.set(name, { ...tunnel, status: { ...(tunnel.status ?? {}), ...report } });
+    }
+  };
+
+  it('keeps its EIPs while its agent is heard and others watch it, and gets none besides', () => {
+    const world = cluster(4);
+    const before = nodesByPolicy(step(world));
+    watch(world, ...NODES);
+    for (const name of NODES) lose(world, name);
+    assert.deepEqual(nodesByPolicy(step(world)), before, 'all of them, as after an API server was away');
+    find(world, 'a');
+    assert.deepEqual(nodesByPolicy(step(world)), before, 'and nothing goes to the first that is back');
+    putPolicy(world, policyObject('red/new', { gateway: 'g', allocator: 'rr', at: 99 }));
+    assert.match(bindingText(step(world), 'red/new'), / on a$/);
+    assert.ok(step(world).policies.every(({ binding }) => binding?.isServing));
+  });
+
+  it('loses them when its agent falls silent, and at once where nobody watches', () => {
+    const world = cluster(4);
+    step(world);
+    watch(world, 'b');
+    lose(world, 'b');
+    lose(world, 'c');
+    assert.deepEqual(counts(step(world)), { a: 1, b: 1, c: 0, d: 2 });
+    world.silent.add('b');
+    assert.deepEqual(counts(step(world)), { a: 2, b: 0, c: 0, d: 2 });
+  });
+
+  it('is left for a node with a later epoch', () => {
+    const world = cluster(1);
+    const [owner = ''] = nodesByPolicy(step(world));
+    const next = NODES.find((name) => name !== owner) ?? '';
+    watch(world, ...NODES);
+    lose(world, owner);
+    takeOver(world, next, ['10.6.1.1']);
+    assert.deepEqual(nodesByPolicy(step(world)), [next]);
   });
 });
 

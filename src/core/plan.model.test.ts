@@ -6,8 +6,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createPlanner, type Plan, plan } from './plan.ts';
+import type { PolicyPlan } from './policy-plan.ts';
 import { type Event, eventFrom, happen, NUMBERS_PER_EVENT, sharedSubnets } from './testing/events.ts';
-import { agentsReport, createViewer, emptyWorld, record, viewOf, type World } from './testing/world.ts';
+import { agentsReport, createViewer, emptyWorld, heldIn, record, viewOf, type World } from './testing/world.ts';
 
 const STEPS = 1_000;
 
@@ -20,6 +21,7 @@ type Bound = {
   readonly node: string | undefined;
   readonly slot: number | undefined;
   readonly isServing: boolean;
+  readonly epoch: number;
 };
 
 const boundOf = (planned: Plan): Bound[] =>
@@ -34,6 +36,7 @@ const boundOf = (planned: Plan): Bound[] =>
             node: binding.node,
             slot: binding.slot,
             isServing: binding.isServing,
+            epoch: binding.epoch,
           },
         ],
   );
@@ -122,6 +125,27 @@ const check = (world: World, planned: Plan): void => {
   );
 };
 
+/** Who holds one of these addresses in the latest epoch. */
+const latestHolder = (world: World, ips: readonly string[]): { node: string; epoch: number } | undefined =>
+  [...heldIn(world)]
+    .flatMap(([node, held]) => held.filter(({ ip }) => ips.includes(ip)).map(({ epoch }) => ({ node, epoch })))
+    .toSorted((a, b) => b.epoch - a.epoch)[0];
+
+/** Who has taken an EIP over keeps it; who is named instead of the holder is named with an epoch that is not older. */
+const checkEpochs = (world: World, planned: Plan): void => {
+  for (const { key, gateway, ips, node, isServing, epoch } of boundOf(planned)) {
+    const holder = latestHolder(world, ips);
+    if (!isServing || holder === undefined || holder.node === node) continue;
+    assert.ok(
+      epoch >= holder.epoch,
+      `${key} is moved from ${holder.node}, which has epoch ${holder.epoch}, not ${epoch}`,
+    );
+    const canServe = isSelected(world, gateway, holder.node) && isReady(world, holder.node);
+    const recorded = Object(world.policies.get(key)?.status).epoch ?? 0;
+    assert.ok(!canServe || holder.epoch <= recorded, `${key} stays with ${holder.node}, which has taken it over`);
+  }
+};
+
 /** True when an event on a gateway may concern policies of another one: its own, and those of pools that overlap. */
 const isConcerned = (world: World, event: Event, gateway: string): boolean => {
   if (event.kind !== 'gateway' && event.kind !== 'dropGateway') return false;
@@ -144,6 +168,10 @@ const checkStable = (world: World, event: Event, before: Plan, after: Plan): voi
       [was.ips, was.slot],
       `${bound.key} keeps EIP and slot after ${event.kind}`,
     );
+    if (was.ips.join() === bound.ips.join()) {
+      assert.ok(bound.epoch >= was.epoch, `the epoch of ${bound.key} does not fall after ${event.kind}`);
+    }
+    if (event.kind === 'takeOver') continue;
     const couldStay = was.node !== undefined && isSelected(world, was.gateway, was.node) && isReady(world, was.node);
     if (couldStay) assert.equal(bound.node, was.node, `${bound.key} does not move after ${event.kind}`);
   }
@@ -153,12 +181,21 @@ const live = (history: readonly Event[]): World => {
   const world = emptyWorld();
   const planner = createPlanner();
   const viewer = createViewer();
+  const told = new Map<string, PolicyPlan>();
   let before: Plan | undefined;
   for (const [at, event] of history.entries()) {
     happen(world, event, at);
     const planned = plan(viewOf(world));
     check(world, planned);
-    assert.deepEqual(planner(viewer(world)), planned, 'what a planner remembers does not show');
+    checkEpochs(world, planned);
+    const next = planner(viewer(world));
+    assert.deepEqual(next.plan, planned, 'what a planner remembers does not show');
+    for (const { policy, plan: each } of next.changes) {
+      if (each === undefined) told.delete(policy.key);
+      else told.set(policy.key, each);
+    }
+    assert.equal(told.size, next.plan.policies.length);
+    for (const each of next.plan.policies) assert.equal(told.get(each.key), each, 'every change is told');
     if (before !== undefined) checkStable(world, event, before, planned);
     record(world, planned);
     // What the plan says to delete is gone once it is carried out; everything else comes out the same.

@@ -5,20 +5,19 @@
  * Recorded bindings are input. The plan of a view whose statuses were written from a plan is that plan again, so a
  * restart changes nothing, and a change of one object moves nothing that does not depend on it.
  */
-import type { Applicant } from './allocation.ts';
-import { type Finding, finding } from './finding.ts';
-import { chooseGateway, type GatewayLookup, lookupOf } from './gateway-choice.ts';
-import { type GatewayParts, type GatewayPlan, planGateway, showsPhases } from './gateway-plan.ts';
+import { createAgeOrder } from './age-order.ts';
+import { createDemands } from './demand.ts';
+import { type GatewayParts, type GatewayPlan, phasesOf, planGateway } from './gateway-plan.ts';
 import { type GatewayPools, havePoolsInCommon, poolsOf } from './gateway-pools.ts';
-import { type Demand, type LabelledNode, type Served, serveAll } from './gateway-service.ts';
+import { type LabelledNode, type Served, type Service, serveAll } from './gateway-service.ts';
 import { compareText, hashText } from './hash.ts';
-import { familiesOf, type Place } from './placement.ts';
-import { acceptedPolicy, isStillServed, type PolicyPlan, refusedPolicy } from './policy-plan.ts';
-import { compareAge, compareGatewayAge } from './precedence.ts';
-import { createShadows, type Shadow, type Shadows } from './shadow.ts';
-import { assignSlots, type SlotClaim } from './slots.ts';
-import { planTunnels, type TunnelPlan, type TunnelsPlan } from './tunnels.ts';
-import type { ClusterView, GatewayView, PolicyKey, PolicyView, TunnelView } from './view.ts';
+import { familiesOf } from './placement.ts';
+import type { PolicyPlan } from './policy-plan.ts';
+import { createPolicyPlans, type PolicyChange } from './policy-plans.ts';
+import { isSameList } from './same-list.ts';
+import { createShadows } from './shadow-book.ts';
+import { keepsOn, planTunnels, type TunnelPlan, type TunnelsPlan } from './tunnels.ts';
+import type { ClusterView, GatewayView, TunnelView } from './view.ts';
 
 /** Everything that was decided; gateways and tunnels by name. */
 export interface Plan {
@@ -31,18 +30,30 @@ export interface Plan {
 }
 
 /** Decides everything from the view. Pure: the same view, in any order of its lists, gives the same plan. */
-export const plan = (view: ClusterView): Plan => createPlanner()(view);
+export const plan = (view: ClusterView): Plan => createPlanner()(view).plan;
 
-/** What a planner remembers of its last plan. */
+/** A plan, and what is new about its policies since the last plan of the same planner. */
+export interface NextPlan {
+  readonly plan: Plan;
+  readonly changes: readonly PolicyChange[];
+}
+
+/** What a planner remembers of its last plan, besides what its parts do. */
 interface Round {
-  /** Its policies are sorted by age. */
   readonly view: ClusterView;
   readonly pools: ReadonlyMap<string, GatewayPools>;
+  readonly tunnels: TunnelsPlan;
   readonly nodes: readonly LabelledNode[];
+  readonly serviceByGateway: ReadonlyMap<string, Service>;
+  readonly lateByGateway: ReadonlyMap<string, LatePlan>;
+}
+
+/** The plan of a gateway, which is made when somebody asks for it: nobody waits for it as they do for policies. */
+interface LatePlan {
+  readonly served: Served;
+  readonly phases: GatewayParts['phases'];
   readonly clusterDefault: string | undefined;
-  readonly servedByGateway: ReadonlyMap<string, Served>;
-  readonly planByGateway: ReadonlyMap<string, GatewayPlan>;
-  readonly planByPolicy: ReadonlyMap<PolicyKey, PolicyPlan>;
+  readonly get: () => GatewayPlan;
 }
 
 /**
@@ -50,75 +61,69 @@ interface Round {
  * for the parts of the view that are the same values as last time. What comes out the same is the same value again,
  * which makes it cheap to see what changed.
  */
-export const createPlanner = (): ((view: ClusterView) => Plan) => {
-  const shadowsFor = createShadows();
+export const createPlanner = (): ((view: ClusterView) => NextPlan) => {
+  const [sorted, demandsOf, shadowsFor, planPolicies] = [
+    createAgeOrder(),
+    createDemands(),
+    createShadows(),
+    createPolicyPlans(),
+  ];
   let last: Round | undefined;
   return (unordered) => {
-    // Sorted once: the sorts further down find the order they want, which costs them one pass.
-    const view = { ...unordered, policies: unordered.policies.toSorted(compareAge) };
-    const tunnels = planTunnels(view);
+    const view = { ...unordered, policies: sorted(unordered.policies) };
+    const tunnels = last !== undefined && haveTunnelsInCommon(last.view, view) ? last.tunnels : planTunnels(view);
     const pools = last !== undefined && havePoolsInCommon(last.view, view) ? last.pools : poolsOf(view);
     const nodes = nodesOf(view, tunnels, last?.nodes);
-    const lookup = lookupOf(view.gateways, view.namespaces);
-    const clusterDefault = lookup.clusterDefault?.name;
-    const { demands, bound } = bindPolicies(view, lookup);
-    const served = serveAll(demands, pools, nodes, view.settings.seed, (name) => last?.servedByGateway.get(name));
-    const phases = new Map(tunnels.tunnels.map(({ node, phase }) => [node, phase]));
-    const gatewayPlans = served.map((service) => {
-      const { name } = service.gateway;
-      const lastPlan = last?.planByGateway.get(name);
-      const isAsked = last?.servedByGateway.get(name) !== service || last.clusterDefault !== clusterDefault;
-      if (!isAsked && lastPlan !== undefined && showsPhases(lastPlan, phases)) return lastPlan;
-      return planGateway({ ...service, phases, eips: eipsOf(service), clusterDefault });
-    });
-    const servedByGateway = new Map(served.map((service) => [service.gateway.name, service]));
+    const { demands, bound, clusterDefault } = demandsOf(view);
+    const services = serveAll(demands, pools, nodes, view.settings.seed, (name) => last?.serviceByGateway.get(name));
+    const served = services.map((service) => service.served);
     const shadows = shadowsFor(view.policies, view.ranges, view.namespaces);
-    const policies = planPolicies(bound, servedByGateway, shadows, last?.planByPolicy);
+    const servedBy = new Map(served.map((each): [GatewayView, Served] => [each.gateway, each]));
+    const { plans, changes } = planPolicies({ policies: view.policies, bound, servedBy, shadows });
+    const phases = new Map(tunnels.tunnels.map(({ node, phase }) => [node, phase]));
+    const late = served.map((each) =>
+      latePlan(each, phases, clusterDefault, last?.lateByGateway.get(each.gateway.name)),
+    );
     last = {
-      ...{ view, pools, nodes, clusterDefault, servedByGateway },
-      planByGateway: new Map(gatewayPlans.map((each) => [each.name, each])),
-      planByPolicy: new Map(policies.map((each) => [each.key, each])),
+      ...{ view, pools, tunnels, nodes },
+      serviceByGateway: new Map(services.map((service) => [service.served.gateway.name, service])),
+      lateByGateway: new Map(late.map((each) => [each.served.gateway.name, each])),
     };
-    return {
-      policies,
-      gateways: gatewayPlans.toSorted((a, b) => compareText(a.name, b.name)),
+    let gateways: readonly GatewayPlan[] | undefined;
+    const plan: Plan = {
+      policies: plans,
+      get gateways() {
+        gateways ??= late.map(({ get }) => get()).toSorted((a, b) => compareText(a.name, b.name));
+        return gateways;
+      },
       tunnels: tunnels.tunnels,
       orphanTunnels: tunnels.orphans,
     };
+    return { plan, changes };
   };
 };
 
-/** A policy that is not being deleted, with the gateway that it uses or why it uses none. */
-interface Bound {
-  readonly policy: PolicyView;
-  readonly gateway: string;
-  readonly refusal: Finding | undefined;
-}
+/** True when planTunnels gives the same for both views. */
+const haveTunnelsInCommon = (a: ClusterView, b: ClusterView): boolean =>
+  a.settings === b.settings && isSameList(a.nodes, b.nodes) && isSameList(a.tunnels, b.tunnels);
 
-/** Finds the gateway of every policy. `bound` is in the order of the policies. */
-const bindPolicies = (
-  { gateways, policies }: ClusterView,
-  lookup: GatewayLookup,
-): { demands: readonly Demand[]; bound: readonly Bound[] } => {
-  const applicantsByGateway = new Map<GatewayView, Applicant[]>(
-    gateways.toSorted(compareGatewayAge).map((gateway) => [gateway, []]),
-  );
-  const bound: Bound[] = [];
-  for (const policy of policies) {
-    const { key, spec, isDeleting, problems } = policy;
-    if (isDeleting) continue;
-    if (spec === undefined) {
-      const refusal = problems[0] ?? finding('SpecInvalid', `Policy ${key} cannot be read.`);
-      bound.push({ policy, gateway: '', refusal });
-      continue;
-    }
-    const chosen = chooseGateway(policy, spec, lookup);
-    if (chosen.ok) {
-      applicantsByGateway.get(chosen.value)?.push({ policy, spec });
-      bound.push({ policy, gateway: chosen.value.name, refusal: undefined });
-    } else bound.push({ policy, gateway: '', refusal: chosen.finding });
+/** Plans a gateway when asked to; `last` stays when it gives the same. */
+const latePlan = (
+  served: Served,
+  phases: GatewayParts['phases'],
+  clusterDefault: string | undefined,
+  last: LatePlan | undefined,
+): LatePlan => {
+  const { nodes } = served;
+  if (last?.served === served && last.clusterDefault === clusterDefault) {
+    if (isSameList(phasesOf(nodes, last.phases), phasesOf(nodes, phases))) return last;
   }
-  return { demands: [...applicantsByGateway].map(([gateway, applicants]) => ({ gateway, applicants })), bound };
+  let plan: GatewayPlan | undefined;
+  const get = (): GatewayPlan => {
+    plan ??= planGateway({ ...served, phases, eips: eipsOf(served), clusterDefault });
+    return plan;
+  };
+  return { served, phases, clusterDefault, get };
 };
 
 /** The nodes by name, with what placement asks about them. A node of `last` that is as it was stays the same value. */
@@ -129,17 +134,21 @@ const nodesOf = (
 ): readonly LabelledNode[] => {
   const ready = new Set(plans.tunnels.filter(({ phase }) => phase === 'Ready').map(({ node }) => node));
   const tunnelByNode = new Map(tunnels.map((tunnel) => [tunnel.node, tunnel]));
+  const keeping = new Set(
+    plans.tunnels.filter((plan) => keepsOn(plan, tunnelByNode.get(plan.node))).map(({ node }) => node),
+  );
   const lastByName = new Map(last.map((node) => [node.name, node]));
   return nodes
     .map((view): LabelledNode => {
       const { name, labels, addresses, isDraining } = view;
       const reported = tunnelByNode.get(name)?.held ?? noneHeld;
-      const isReady = ready.has(name);
+      const [isReady, isKeeping] = [ready.has(name), keeping.has(name)];
       const known = lastByName.get(name);
-      if (known?.view === view && known.reported === reported && known.isReady === isReady) return known;
+      const isKnown = known?.isReady === isReady && known.isKeeping === isKeeping;
+      if (isKnown && known.view === view && known.reported === reported) return known;
       const held = new Map(reported.map(({ ip, epoch }) => [ip, epoch]));
       const families = familiesOf(addresses);
-      return { view, reported, name, hash: hashText(name), labels, isReady, isDraining, families, held };
+      return { view, reported, name, hash: hashText(name), labels, isReady, isKeeping, isDraining, families, held };
     })
     .toSorted((a, b) => compareText(a.name, b.name));
 };
@@ -150,38 +159,4 @@ const eipsOf = ({ granted }: Served): GatewayParts['eips'] => {
   return [...grantByLoad.values()];
 };
 
-/** The plans of the policies, in their order. */
-const planPolicies = (
-  bound: readonly Bound[],
-  servedByGateway: ReadonlyMap<string, Served>,
-  shadowsByPolicy: Shadows,
-  lastPlans: ReadonlyMap<PolicyKey, PolicyPlan> | undefined,
-): PolicyPlan[] => {
-  const grants = bound.map(({ policy, gateway }) => servedByGateway.get(gateway)?.granted.get(policy));
-  const claims: SlotClaim[] = [];
-  for (const granted of grants) {
-    if (granted !== undefined) claims.push({ policy: granted.applicant.policy, eip: granted.eip });
-  }
-  const slots = assignSlots(claims);
-  return bound.map(({ policy, gateway, refusal }, index) => {
-    const { key } = policy;
-    const shadows = shadowsByPolicy.get(key) ?? noShadows;
-    const by = servedByGateway.get(gateway);
-    const granted = grants[index];
-    if (by === undefined || granted === undefined) {
-      const because = refusal ?? by?.refused.get(policy);
-      if (because === undefined) throw new TypeError(`nobody has decided about policy ${key}`);
-      return refusedPolicy(policy, by?.gateway.name, because, shadows);
-    }
-    const place = by.places.get(granted.load) ?? nowhere;
-    const given = { gateway, eip: granted.eip, place, slot: slots.get(key), nodes: by.nodes };
-    const last = lastPlans?.get(key);
-    return last !== undefined && isStillServed(last, policy, given, shadows)
-      ? last
-      : acceptedPolicy(policy, given, shadows);
-  });
-};
-
 const noneHeld: TunnelView['held'] = [];
-const noShadows: readonly Shadow[] = [];
-const nowhere: Place = { node: undefined, isServing: false };

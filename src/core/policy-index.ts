@@ -7,10 +7,14 @@ import { type Labels, matches, tokensOfLabels } from './labels.ts';
 import { comparePrecedence } from './precedence.ts';
 import type { PodView, PolicySpecView, PolicyView } from './view.ts';
 
-/** A policy whose spec could be read, with its place in the order of precedence. */
-export interface RankedPolicy {
+/** A policy whose spec could be read. */
+export interface ReadPolicy {
   readonly policy: PolicyView;
   readonly spec: PolicySpecView;
+}
+
+/** The same, with its place in the order of precedence. */
+export interface RankedPolicy extends ReadPolicy {
   readonly rank: number;
 }
 

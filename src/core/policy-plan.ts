@@ -14,6 +14,8 @@ export interface Binding {
   readonly slot: number | undefined;
   /** True when traffic can leave this way now. */
   readonly isServing: boolean;
+  /** The epoch of the EIP to record with the node; 0 when none is known. */
+  readonly epoch: number;
 }
 
 /** What was decided about a policy. */
@@ -43,6 +45,7 @@ const saysTheSame = (a: PolicyPlan, b: PolicyPlan): boolean =>
   a.traffic === b.traffic &&
   a.binding?.node === b.binding?.node &&
   a.binding?.slot === b.binding?.slot &&
+  a.binding?.epoch === b.binding?.epoch &&
   a.binding?.isServing === b.binding?.isServing &&
   a.binding?.eip?.ipv4 === b.binding?.eip?.ipv4 &&
   a.binding?.eip?.ipv6 === b.binding?.eip?.ipv6 &&
@@ -87,7 +90,7 @@ export const acceptedPolicy = (policy: PolicyView, grant: Grant, shadows: readon
   return {
     key: policy.key,
     gateway,
-    binding: { eip, node: place.node, slot, isServing },
+    binding: { eip, node: place.node, slot, isServing, epoch: place.epoch },
     traffic: isServing ? 'gateway' : withoutGateway(policy),
     accepted: policy.problems[0] ?? finding('Valid', `Policy ${policy.key} uses gateway ${gateway}.`),
     allocated: allocatedFinding(policy.key, grant),
@@ -111,6 +114,7 @@ export const isStillServed = (
   gateway === grant.gateway &&
   binding.node === grant.place.node &&
   binding.slot === grant.slot &&
+  binding.epoch === grant.place.epoch &&
   (binding.eip === undefined) === (grant.eip === undefined) &&
   binding.eip?.ipv4 === grant.eip?.ipv4 &&
   binding.eip?.ipv6 === grant.eip?.ipv6 &&

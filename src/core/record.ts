@@ -14,14 +14,15 @@ import type { Eip, PolicyKey } from './view.ts';
  * The binding of a policy: the record that allocation is stable against. Empty for a refused policy. Without an EIP there is
  * no `eip`: an API server that takes the last field out of an object makes it null, which it then refuses.
  */
-export const recordPolicy = ({ binding }: PolicyPlan): Pick<PolicyStatus, 'eip' | 'node' | 'slot'> => {
+export const recordPolicy = ({ binding }: PolicyPlan): Pick<PolicyStatus, 'eip' | 'node' | 'slot' | 'epoch'> => {
   if (binding === undefined) return {};
-  const { eip, node, slot } = binding;
+  const { eip, node, slot, epoch } = binding;
   const recorded = recordEip(eip);
   return {
     ...(Object.keys(recorded).length === 0 ? {} : { eip: recorded }),
     ...(node === undefined ? {} : { node }),
     ...(slot === undefined ? {} : { slot }),
+    ...(epoch === 0 ? {} : { epoch }),
   };
 };
 
@@ -30,7 +31,11 @@ export const recordGateway = ({ nodes, usage }: GatewayPlan): Pick<EgressGateway
   nodeList: nodes.map(({ name, phase, eips }) => ({
     name,
     status: phase,
-    eips: eips.map((eip) => ({ ...recordEip(eip), policies: eip.policies.map(referenceOf) })),
+    eips: eips.map((eip) => ({
+      ...recordEip(eip),
+      ...(eip.epoch === 0 ? {} : { epoch: eip.epoch }),
+      policies: eip.policies.map(referenceOf),
+    })),
   })),
   ipUsage: usage,
 });

@@ -4,9 +4,10 @@ import fc from 'fast-check';
 import { indexPolicies } from './policy-index.ts';
 import { compareAge } from './precedence.ts';
 import { projectClusterInfo, projectClusterPolicy, projectPolicy } from './project/index.ts';
-import { createShadows, shadowsOf } from './shadow.ts';
+import { shadowsOf } from './shadow.ts';
+import { createShadows } from './shadow-book.ts';
 import { type PolicyShape, policyObject } from './testing/objects.ts';
-import type { PolicyView } from './view.ts';
+import { type PolicyView, policyKey } from './view.ts';
 
 const ranges = projectClusterInfo({
   metadata: { name: 'default' },
@@ -192,7 +193,12 @@ describe('createShadows', () => {
               .map((view) => (index % 3 === 0 ? { ...view } : view))
               .toSorted(compareAge);
             const fresh = shadowsOf(indexPolicies(views), ranges, known);
-            assert.deepEqual(new Map([...shadowsFor(views, ranges, known)].toSorted()), new Map([...fresh].toSorted()));
+            const { on } = shadowsFor(views, ranges, known);
+            const found = keys.map((key) => [key, on(policyKey(undefined, key))]);
+            assert.deepEqual(
+              found,
+              keys.map((key) => [key, fresh.get(policyKey(undefined, key)) ?? []]),
+            );
           }
         },
       ),

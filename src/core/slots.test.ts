@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { compareAge } from './precedence.ts';
 import { projectPolicy } from './project/index.ts';
-import { assignSlots, SLOTS, type SlotClaim } from './slots.ts';
+import { assignSlots, createSlots, SLOTS, type SlotClaim } from './slots.ts';
 import { policyObject } from './testing/objects.ts';
 import type { Eip } from './view.ts';
 
@@ -53,5 +55,64 @@ describe('assignSlots', () => {
     const before = [...assignSlots([claim('a', undefined, undefined, '10.6.1.1')]).values()];
     const after = [...assignSlots([claim('b', undefined, undefined, '10.6.1.1')]).values()];
     assert.notDeepEqual(after, before);
+  });
+});
+
+describe('createSlots', () => {
+  const names = ['a', 'b', 'c', 'd', 'e', 'f'] as const;
+  const address = fc.option(fc.constantFrom('10.6.1.1', '10.6.1.2'), { nil: undefined, freq: 4 });
+  const event = fc.record({
+    name: fc.constantFrom(...names),
+    isGone: fc.nat({ max: 5 }).map((chance) => chance === 0),
+    has: address,
+    // Most records are what was given; the others are old ones, or written by hand.
+    record: fc.oneof(
+      { weight: 4, arbitrary: fc.constant('given' as const) },
+      { weight: 1, arbitrary: fc.constant('none' as const) },
+      { weight: 1, arbitrary: fc.tuple(address, fc.integer({ min: 1, max: 4 })) },
+    ),
+  });
+
+  it('gives after any history what a look at all claims gives', () => {
+    fc.assert(
+      fc.property(fc.array(fc.array(event, { maxLength: 3 }), { maxLength: 20 }), (history) => {
+        const assign = createSlots();
+        const claims = new Map<string, SlotClaim>();
+        for (const events of history) {
+          const [gone, come] = [new Map<string, SlotClaim>(), new Map<string, SlotClaim>()];
+          const given = assignSlots([...claims.values()].toSorted((x, y) => compareAge(x.policy, y.policy)));
+          for (const { name, isGone, has, record } of events) {
+            const before = claims.get(name);
+            if (before !== undefined && !gone.has(name) && !come.has(name)) gone.set(name, before);
+            come.delete(name);
+            claims.delete(name);
+            if (isGone) continue;
+            const slot = given.get(`red/${name}`);
+            const [had, recordedSlot] = record === 'given' ? [has, slot] : record === 'none' ? [] : record;
+            claims.set(name, claim(name, had, recordedSlot, has));
+            come.set(name, claim(name, had, recordedSlot, has));
+          }
+          const byAge = (list: Iterable<SlotClaim>) => [...list].toSorted((x, y) => compareAge(x.policy, y.policy));
+          const all = byAge(claims.values());
+          const { of } = assign({ gone: [...gone.values()], come: byAge(come.values()) }, () => all);
+          const fresh = assignSlots(all);
+          assert.deepEqual(
+            all.map(({ policy }) => of(policy.key)),
+            all.map(({ policy }) => fresh.get(policy.key)),
+          );
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('does not look at all claims when one comes or goes', () => {
+    const assign = createSlots();
+    const settled = claim('a', '10.6.1.1', 77, '10.6.1.1');
+    assign({ gone: [], come: [settled] }, () => assert.fail('asked for all'));
+    const [first, second] = [claim('b', undefined, undefined, '10.6.1.2'), claim('b', '10.6.1.2', 78, '10.6.1.2')];
+    assign({ gone: [], come: [first] }, () => assert.fail('asked for all'));
+    const { of, areAnew } = assign({ gone: [first], come: [second] }, () => assert.fail('asked for all'));
+    assert.deepEqual([of(settled.policy.key), of(second.policy.key), areAnew], [77, 78, false]);
   });
 });

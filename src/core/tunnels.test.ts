@@ -35,6 +35,19 @@ describe('the phase of a tunnel', () => {
     assert.equal(tunnelOf(step(on), 'a')?.phase, 'Ready');
   });
 
+  it('is that of a silent agent where agents watch each other, whatever Kubernetes says of the node', () => {
+    const world = worldOf([nodeObject('a')], [], []);
+    const tunnel = world.tunnels.get('a');
+    assert.ok(tunnel);
+    const report = { electorate: { generation: 1, voters: ['a'], apiVotes: false } };
+    world.tunnels.set('a', { ...tunnel, status: { ...(tunnel.status ?? {}), report } });
+    world.nodes.set('a', nodeObject('a', [], { egress: 'true' }, false));
+    const phase = () => plan(viewOf(world)).tunnels[0]?.phase;
+    assert.equal(phase(), 'NodeNotReady');
+    world.silent.add('a');
+    assert.equal(phase(), 'HeartbeatTimeout');
+  });
+
   it('is Failed with the reason that the agent reports', () => {
     const on = world();
     setTunnel(on, 'a', { report: { problems: [{ reason: 'VxlanMissing', message: 'no module vxlan on a' }] } });

@@ -51,6 +51,17 @@ export const planTunnels = ({ settings, nodes, tunnels }: ClusterView): TunnelsP
   };
 };
 
+/**
+ * True for a node that traffic may go through: in phase Ready, or one that only Kubernetes calls NotReady. Its agent goes by
+ * an electorate, so other agents watch it and act if it is lost; and a silent one is in phase HeartbeatTimeout.
+ */
+export const isInUse = (phase: TunnelPhase | undefined, { electorate }: Pick<TunnelView, 'electorate'>): boolean =>
+  phase === 'Ready' || (phase === 'NodeNotReady' && electorate !== undefined);
+
+/** True for a node that is not Ready and may keep what it has: it is in use, and its tunnel is up. */
+export const keepsOn = ({ phase }: TunnelPlan, tunnel: TunnelView | undefined): boolean =>
+  phase !== 'Ready' && tunnel?.device.kind === 'up' && isInUse(phase, tunnel);
+
 const claimOf = (node: string, tunnel: TunnelView | undefined) => ({
   node,
   createdAtMs: tunnel?.createdAtMs ?? Number.MAX_SAFE_INTEGER,
@@ -94,10 +105,12 @@ const phaseOf = (
   allocated: Finding,
 ): { phase: TunnelPhase; ready: Finding } => {
   if (allocated.reason !== 'TunnelAllocated') return { phase: 'Failed', ready: allocated };
-  if (!isReady) {
+  const isSilent = tunnel?.heartbeat === 'stale';
+  // Where agents watch each other, their word about a silent one comes before that of Kubernetes about its node.
+  if (!isReady && !(isSilent && tunnel.electorate !== undefined)) {
     return { phase: 'NodeNotReady', ready: finding('NodeNotReady', `Kubernetes says that node ${name} is not ready.`) };
   }
-  if (tunnel?.heartbeat === 'stale') {
+  if (isSilent) {
     const silent = finding('HeartbeatLost', `The agent of node ${name} has not been heard of for too long.`);
     return { phase: 'HeartbeatTimeout', ready: silent };
   }

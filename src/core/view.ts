@@ -19,6 +19,7 @@ import {
   setOfIps,
 } from './ip/index.ts';
 import type { Labels, Selector } from './labels.ts';
+import type { Electorate } from './ownership/port.ts';
 
 declare const brand: unique symbol;
 
@@ -107,6 +108,8 @@ export interface TunnelView {
   readonly device: DeviceView;
   /** EIPs that the agent says its kernel holds. */
   readonly held: readonly { readonly ip: Ip; readonly epoch: number }[];
+  /** The electorate in force in the agent; undefined when it reports none. */
+  readonly electorate: Electorate | undefined;
 }
 
 export interface RecordedTunnel extends AddressPair {
@@ -144,6 +147,8 @@ export interface GatewaySpecView {
     | { readonly names: readonly string[]; readonly selector: Selector | undefined }
     | undefined;
   readonly isClusterDefault: boolean;
+  /** Whether connections are mirrored to the next node of their EIP. */
+  readonly keepsConnections: boolean;
 }
 
 export interface PolicyView {
@@ -190,6 +195,8 @@ export interface RecordedBinding {
   readonly addresses: { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet };
   readonly node: string | undefined;
   readonly slot: number | undefined;
+  /** The epoch of the EIP that was known when the node was recorded; 0 when none was. */
+  readonly epoch: number;
 }
 
 /** A pod, as far as policies look at it. */

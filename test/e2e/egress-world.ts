@@ -198,7 +198,8 @@ export class EgressWorld {
 
   /** The same of questions only: gateway nodes send ICMP messages of their own when an EIP leaves them. */
   async strangersAsking(...known: readonly Pair[]): Promise<string[]> {
-    const questions = (await this.lab.packets()).filter(({ port }) => port === ports.tcp || port === ports.udp);
+    const asked = [ports.tcp, ports.udp, ports.flows];
+    const questions = (await this.lab.packets()).filter(({ port }) => asked.some((one) => one === port));
     return strangersIn(questions, known);
   }
 

@@ -6,8 +6,11 @@ import { join } from 'node:path';
 import type { Ip } from '../../src/core/ip/index.ts';
 import { markText, slotMark } from '../../src/core/node/numbers.ts';
 import { createConntrack } from '../../src/dataplane/conntrack/conntrack.ts';
+import { createForgetStrays } from '../../src/dataplane/conntrack/strays.ts';
 import { conntrackConformance } from '../../src/dataplane/conntrack/testing/conformance.ts';
+import { loadLibc } from '../../src/dataplane/libc.ts';
 import { stateFile } from '../../src/dataplane/state-file.ts';
+import { inNamespace } from './enter.ts';
 import { openNamespace } from './namespace.ts';
 
 let worlds = 0;
@@ -17,6 +20,7 @@ conntrackConformance('Linux', async () => {
   const namespace = await openNamespace(`ct${worlds}`);
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-conntrack-'));
   const path = join(folder, 'forget');
+  const forgetStrays = createForgetStrays(await loadLibc());
   let port = 1000;
   const leaveWith = async (eip: Ip, mark = 0): Promise<void> => {
     port += 1;
@@ -28,6 +32,7 @@ conntrackConformance('Linux', async () => {
     conntrack: createConntrack({
       programs: namespace.programs,
       commands: { ...stateFile(path), path },
+      forgetStrays: (turned) => inNamespace(namespace.name, () => forgetStrays(turned)),
       // The files of /proc show the namespace of their reader.
       readProc: (file) => namespace.must('cat', `/proc/${file}`),
     }),

@@ -1,5 +1,6 @@
 /** A machine for the conformance suite of nftables: the kernel, seen from a network namespace of the test. */
 import { loadChangeFeed } from '../../src/dataplane/nft/change-feed.ts';
+import { loadNftLibrary, withNftLibrary } from '../../src/dataplane/nft/library.ts';
 import { createNftables } from '../../src/dataplane/nft/nftables.ts';
 import type { Machine } from '../../src/dataplane/nft/testing/conformance.ts';
 import { memoryStateFile } from '../../src/dataplane/state-file.ts';
@@ -11,9 +12,15 @@ export interface KernelMachine extends Machine {
   readonly namespace: Namespace;
 }
 
-/** Opens a namespace with nothing in it. */
-export const openKernelMachine = async (label: string): Promise<KernelMachine> => {
+/** Opens a namespace with nothing in it. With the library, changes are made by it, as the agent does. */
+export const openKernelMachine = async (
+  label: string,
+  { hasLibrary } = { hasLibrary: false },
+): Promise<KernelMachine> => {
   const namespace = await openNamespace(label);
+  const openLibrary = await loadNftLibrary();
+  const library = hasLibrary ? inNamespace(namespace.name, openLibrary) : undefined;
+  if (hasLibrary && library === undefined) throw new Error('libnftables cannot be used on this machine');
   const openFeed = await loadChangeFeed();
   let file = memoryStateFile();
   return {
@@ -21,7 +28,7 @@ export const openKernelMachine = async (label: string): Promise<KernelMachine> =
     start: ({ hasState } = { hasState: true }) => {
       if (!hasState) file = memoryStateFile();
       return createNftables({
-        programs: namespace.programs,
+        programs: withNftLibrary(namespace.programs, library),
         file,
         openChangeFeed: () => inNamespace(namespace.name, openFeed),
         clock: {
@@ -38,6 +45,9 @@ export const openKernelMachine = async (label: string): Promise<KernelMachine> =
       if (code !== 0) throw new Error(stderr);
     },
     until: eventually,
-    [Symbol.asyncDispose]: () => namespace.close(),
+    [Symbol.asyncDispose]: async () => {
+      library?.close();
+      await namespace.close();
+    },
   };
 };

@@ -173,6 +173,47 @@ describe('packets through the table', () => {
         assert.equal(code, 0);
       });
 
+      it('from a pod to an EIP of its own node are dropped, with and without a connection', async () => {
+        // The address of the worker stands for an EIP: it is there already.
+        await given({ [`eips${family}`]: new Map([[at.worker, '']]) });
+        const dropped = await dropsDuring(network.workerTable, 'eip_input', async () => {
+          await network.pod.must('bash', '-c', `echo hello > /dev/udp/${at.worker}/9`);
+          sendEchoReply(network.pod.name, family, at.worker);
+          assert.ok(await network.ping(at.worker), 'an EIP answers a ping');
+        });
+        assert.equal(dropped, 2);
+      });
+
+      it('of a pod that is not known yet stay within the cluster, with strict start', async () => {
+        const nobody = { pod4: new Map(), pod6: new Map() };
+        const ranges = {
+          range4: new Map([['10.244.0.0/16', '']]),
+          range6: new Map([['fd44::/16', '']]),
+        };
+        const strictly = async (elements: Partial<TableElements>) => {
+          await given(elements);
+          const table = tableOf({ ...worker, ...elements });
+          await network.workerTable.apply({ ...table, settings: { ...table.settings, isStrict: true } });
+        };
+        await strictly({ ...nobody, ...ranges });
+        const dropped = await dropsDuring(network.workerTable, 'unclassified', async () => {
+          assert.equal(await network.ping(at.outside), false);
+          sendEchoReply(network.pod.name, family, at.outside);
+          assert.ok(await network.ping(at.worker), 'the node itself');
+          assert.ok(await network.ping(family === 4 ? '10.244.1.1' : 'fd44:1::1'), 'an address of the cluster');
+        });
+        assert.deepEqual([dropped, await network.sources()], [2, []]);
+        const { code } = await network.worker.programs.run(['ping', '-n', '-c', '1', '-W', '1', at.outside]);
+        assert.equal(code, 0, 'a process of the node');
+        await network.sources();
+        await strictly({ ...nobody, ...ranges, [`known${family}`]: new Map([[at.pod, '']]) });
+        assert.ok(await network.ping(at.outside), 'known, and under no policy');
+        assert.deepEqual(await network.sources(), [at.worker]);
+        await strictly(ranges);
+        assert.ok(await network.ping(at.outside), 'under a policy');
+        assert.deepEqual(await network.sources(), [at.eip]);
+      });
+
       for (const narrow of ['worker', 'gateway'] as const) {
         it(`of TCP leave with the EIP, in segments that fit the tunnel both ways; it is narrower at the ${narrow}`, async () => {
           await given();

@@ -3,15 +3,26 @@
  * says. One timer, for whatever comes next. What is not for the network is told to whoever made the driver.
  */
 
-import type { Holding } from '../../core/ownership/message.ts';
+import type { Ip } from '../../core/ip/index.ts';
+import type { Claim, Holding } from '../../core/ownership/message.ts';
 import { Ownership } from '../../core/ownership/ownership.ts';
 import type { Effect, Input } from '../../core/ownership/port.ts';
 import type { Timing } from '../../core/ownership/timing.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Seal } from './seal.ts';
 
+type Happening = Extract<Effect, { readonly kind: 'event' }>;
+
 /** What is told: everything but what goes to other nodes. */
-export type Told = Exclude<Effect, { readonly kind: 'send' | 'echo' }>;
+export type Told =
+  | Exclude<Effect, Happening | { readonly kind: 'send' | 'echo' }>
+  | (Happening & { readonly took: Took | undefined });
+
+/** How long a take-over took: from the last word of the owner before to the first claim, and from there to the majority. */
+export interface Took {
+  readonly detectionMs: number;
+  readonly claimMs: number;
+}
 
 export interface DriverDeps {
   readonly node: string;
@@ -33,16 +44,17 @@ export type Refusals = Readonly<Record<'malformed' | 'forged' | 'replayed' | 'st
 export class Driver {
   readonly refusals = { malformed: 0, forged: 0, replayed: 0, stranger: 0 } satisfies Refusals;
   readonly #deps: DriverDeps;
-  readonly #ownership: Ownership;
+  /** Undefined until there is a plan: without voters an owner would let go what the kernel holds. */
+  #ownership: Ownership | undefined;
+  /** node -> when its last message came; EIP -> when it was first asked for. */
+  readonly #heardAtMs = new Map<string, number>();
+  readonly #askedAtMs = new Map<Ip, number>();
   #addressByNode: ReadonlyMap<string, string> = new Map();
   #cancel: () => void = nothing;
   #isClosed = false;
 
   constructor(deps: DriverDeps) {
-    const { node, timing, held, clock } = deps;
     this.#deps = deps;
-    this.#ownership = new Ownership({ node, timing, held, nowMs: clock.monotonicMs() });
-    this.#sleep();
   }
 
   /** The tunnel addresses of all nodes; may be set at any time. */
@@ -50,17 +62,22 @@ export class Driver {
     this.#addressByNode = addressByNode;
   }
 
-  /** Something happened on this node. */
+  /** Something happened on this node. Before the first plan nothing counts. */
   take(input: Input): void {
     if (this.#isClosed) return;
-    const effects = this.#ownership.step(input, this.#deps.clock.monotonicMs());
-    this.#sleep();
+    const { node, timing, held, clock } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    if (input.kind === 'plan') this.#ownership ??= new Ownership({ node, timing, held, nowMs });
+    const ownership = this.#ownership;
+    if (ownership === undefined) return;
+    const effects = ownership.step(input, nowMs);
+    this.#sleep(ownership);
     for (const effect of effects) this.#do(effect);
   }
 
   /** A packet came from an address. */
   packet(bytes: Uint8Array, address: string): void {
-    if (this.#isClosed) return;
+    if (this.#isClosed || this.#ownership === undefined) return;
     const opened = this.#deps.seal.open(bytes);
     if (opened.kind === 'nothing') {
       if (opened.why !== 'proof') this.refusals[opened.why] += 1;
@@ -70,7 +87,10 @@ export class Driver {
     // The seal says that an agent wrote it, and the address which one: another agent cannot speak for it from its own.
     if (this.#addressByNode.get(from) !== address) this.refusals.stranger += 1;
     else if (opened.kind === 'reply') this.#deps.send(address, opened.packet);
-    else this.take(opened);
+    else {
+      this.#heardAtMs.set(from, this.#deps.clock.monotonicMs());
+      this.take(opened);
+    }
   }
 
   /** Does nothing more. */
@@ -79,24 +99,45 @@ export class Driver {
     this.#cancel();
   }
 
-  #sleep(): void {
+  #sleep(ownership: Ownership): void {
     this.#cancel();
     const { clock } = this.#deps;
-    this.#cancel = clock.after(this.#ownership.wakeAtMs - clock.monotonicMs(), () => this.take({ kind: 'wake' }));
+    this.#cancel = clock.after(ownership.wakeAtMs - clock.monotonicMs(), () => this.take({ kind: 'wake' }));
   }
 
   #do(effect: Effect): void {
     const { seal, send, askKernel, tell } = this.#deps;
     if (effect.kind === 'send') {
+      if (effect.message.kind === 'claim') this.#noteClaim(effect.message);
       const address = this.#addressByNode.get(effect.to);
       if (address !== undefined) send(address, seal.seal(effect.to, effect.message));
     } else if (effect.kind === 'echo') {
       const { node, sequence } = effect;
       const address = this.#addressByNode.get(node);
       if (address !== undefined) askKernel(address, () => this.take({ kind: 'echoed', node, sequence }));
+    } else if (effect.kind === 'event') {
+      tell({ ...effect, took: this.#tookOf(effect) });
     } else {
       tell(effect);
     }
+  }
+
+  #noteClaim({ wanted }: Claim): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    // Asked in vain for so long, it is another attempt.
+    const staleMs = 10 * this.#deps.timing.silenceMs;
+    for (const { eip, isOwned } of wanted) {
+      const askedAtMs = this.#askedAtMs.get(eip) ?? -Infinity;
+      if (!isOwned && nowMs - askedAtMs > staleMs) this.#askedAtMs.set(eip, nowMs);
+    }
+  }
+
+  #tookOf({ reason, eip, other }: Happening): Took | undefined {
+    const askedAtMs = this.#askedAtMs.get(eip);
+    this.#askedAtMs.delete(eip);
+    const heardAtMs = other === undefined ? undefined : this.#heardAtMs.get(other);
+    if (reason !== 'EipTakenOver' || askedAtMs === undefined || heardAtMs === undefined) return undefined;
+    return { detectionMs: askedAtMs - heardAtMs, claimMs: this.#deps.clock.monotonicMs() - askedAtMs };
   }
 }
 

@@ -41,7 +41,7 @@ const start = async (node: string, port: number): Promise<Runner> => {
     told: (one: Told) => told.push(one),
     failed: (error: Error) => assert.fail(error),
   };
-  const heartbeat = new Heartbeat({ node, address, port, keys, timing, held: [] }, hooks);
+  const heartbeat = new Heartbeat({ node, address, port, keys, timing, held: [], firstSignature: undefined }, hooks);
   open.add(heartbeat);
   await heartbeat.listening();
   heartbeat.setAddresses(addresses);
@@ -72,7 +72,15 @@ describe('Heartbeat', () => {
 
   it('fails when its address is not one of this node', async () => {
     const failed = Promise.withResolvers<Error>();
-    const data = { node: 'n0', address: '192.0.2.1', port: await freePort(), keys, timing, held: [] };
+    const data = {
+      node: 'n0',
+      address: '192.0.2.1',
+      port: await freePort(),
+      keys,
+      timing,
+      held: [],
+      firstSignature: undefined,
+    };
     const heartbeat = new Heartbeat(data, { told: () => {}, failed: failed.resolve });
     open.add(heartbeat);
     await assert.rejects(heartbeat.listening(), /EADDRNOTAVAIL/);

@@ -1,115 +1,37 @@
-/**
- * Seal makes packets of messages and messages of packets. What it lets through was made by an agent of this cluster, for
- * this node, in the present run of the sender, and was not let through before. README.md has the layout and the reasons.
- */
-import { createHmac, timingSafeEqual } from 'node:crypto';
+/** Seal makes packets of ownership messages and messages of packets. What it lets through, Envelope says. */
 import type { Message } from '../../core/ownership/message.ts';
-import { decode, encode, Reader, Writer } from '../../core/ownership/wire.ts';
-import { ReplayWindow } from './replay-window.ts';
+import { decode, encode } from '../../core/ownership/wire.ts';
+import { Envelope, type EnvelopeSettings, type Unwrapped } from './envelope.ts';
 
-export interface SealSettings {
-  readonly node: string;
-  /** At least one; each at least 32 bytes. The first seals, any of them opens. */
-  readonly keys: readonly [Uint8Array, ...Uint8Array[]];
-  /** A whole number below 2^48 that nobody can guess: for the run, and for each challenge. */
-  readonly randomNumber: () => number;
-}
+export type SealSettings = Omit<EnvelopeSettings, 'version'>;
 
 /** What a packet was. */
 export type Opened =
   | { readonly kind: 'message'; readonly from: string; readonly incarnation: number; readonly message: Message }
-  /** Nothing to read in it, but something to send back. */
-  | { readonly kind: 'reply'; readonly to: string; readonly packet: Uint8Array }
-  | { readonly kind: 'nothing'; readonly why: 'malformed' | 'forged' | 'replayed' | 'proof' };
+  | Exclude<Unwrapped, { readonly kind: 'content' }>;
 
 const VERSION = 1;
-const types = ['message', 'challenge', 'proof'] as const;
-const TAG_BYTES = 16;
-const KEY_BYTES = 32;
-
-interface Sender {
-  readonly incarnation: number;
-  readonly window: ReplayWindow;
-}
 
 export class Seal {
-  readonly #settings: SealSettings;
-  readonly #incarnation: number;
-  readonly #senderByName = new Map<string, Sender>();
-  readonly #nonceByName = new Map<string, number>();
-  #number = 0;
+  readonly #envelope: Envelope;
 
   constructor(settings: SealSettings) {
-    if (settings.keys.some((key) => key.length < KEY_BYTES)) {
-      throw new Error(`a key of ownership messages needs ${KEY_BYTES} bytes or more`);
-    }
-    this.#settings = settings;
-    this.#incarnation = settings.randomNumber();
+    this.#envelope = new Envelope({ ...settings, version: VERSION });
   }
 
   /** A packet for one receiver. */
   seal(to: string, message: Message): Uint8Array {
-    return this.#packet(to, 'message', encode(message));
+    return this.#envelope.wrap(to, encode(message));
   }
 
   /** Reads a packet. Whoever calls it has checked that it came from the tunnel address of the sender that it names. */
   open(packet: Uint8Array): Opened {
-    const body = packet.subarray(0, Math.max(0, packet.length - TAG_BYTES));
-    const reader = new Reader(body);
-    const version = reader.byte();
-    const type = types[reader.byte()];
-    const from = reader.name();
-    const [incarnation, number] = [reader.number(), reader.number()];
-    const { place } = reader;
-    if (place === undefined || version !== VERSION || type === undefined || from === '') return malformed;
-    // A packet of our own that somebody sends back to us is sealed for another, and so is one of another cluster.
-    const { node, keys } = this.#settings;
-    if (!keys.some((key) => isEqual(tagOf(key, node, body), packet.subarray(body.length)))) return forged;
-    const content = body.subarray(place);
-    if (type === 'challenge') return { kind: 'reply', to: from, packet: this.#packet(from, 'proof', content) };
-    if (type === 'proof') return this.#prove(from, incarnation, number, content);
-    const sender = this.#senderByName.get(from);
-    if (sender?.incarnation !== incarnation) return { kind: 'reply', to: from, packet: this.#challenge(from) };
-    if (!sender.window.isNew(number)) return replayed;
+    const unwrapped = this.#envelope.unwrap(packet);
+    if (unwrapped.kind !== 'content') return unwrapped;
+    const { from, incarnation, content } = unwrapped;
     const message = decode(content);
-    return message === undefined ? malformed : { kind: 'message', from, incarnation, message };
-  }
-
-  /** Takes a run of a sender for the present one, if it has answered our challenge. */
-  #prove(from: string, incarnation: number, number: number, content: Uint8Array): Opened {
-    const nonce = this.#nonceByName.get(from);
-    if (nonce === undefined || !isEqual(new Writer().number(nonce).bytes(), content)) return replayed;
-    this.#nonceByName.delete(from);
-    this.#senderByName.set(from, { incarnation, window: new ReplayWindow(number) });
-    return { kind: 'nothing', why: 'proof' };
-  }
-
-  /** The same question until it is answered: heartbeats come faster than answers over a slow path. */
-  #challenge(from: string): Uint8Array {
-    const nonce = this.#nonceByName.get(from) ?? this.#settings.randomNumber();
-    this.#nonceByName.set(from, nonce);
-    return this.#packet(from, 'challenge', new Writer().number(nonce).bytes());
-  }
-
-  #packet(to: string, type: (typeof types)[number], content: Uint8Array): Uint8Array {
-    const { node, keys } = this.#settings;
-    this.#number += 1;
-    const writer = new Writer().byte(VERSION).byte(types.indexOf(type)).name(node);
-    const head = writer.number(this.#incarnation).number(this.#number).bytes();
-    const packet = new Uint8Array(head.length + content.length + TAG_BYTES);
-    packet.set(head);
-    packet.set(content, head.length);
-    packet.set(tagOf(keys[0], to, packet.subarray(0, -TAG_BYTES)), packet.length - TAG_BYTES);
-    return packet;
+    return message === undefined
+      ? { kind: 'nothing', why: 'malformed' }
+      : { kind: 'message', from, incarnation, message };
   }
 }
-
-const malformed: Opened = { kind: 'nothing', why: 'malformed' };
-const forged: Opened = { kind: 'nothing', why: 'forged' };
-const replayed: Opened = { kind: 'nothing', why: 'replayed' };
-
-/** Node names hold no zero byte, so no receiver and body look like another pair. */
-const tagOf = (key: Uint8Array, to: string, body: Uint8Array): Uint8Array =>
-  createHmac('sha256', key).update(`${to}\0`).update(body).digest().subarray(0, TAG_BYTES);
-
-const isEqual = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && timingSafeEqual(a, b);

@@ -1,18 +1,28 @@
 /**
  * The thread of heartbeats: its own event loop, so that neither a garbage collection of the agent nor a long pass can make
- * a healthy node look dead. heartbeat.ts starts it. It wires the driver to a UDP socket and does nothing else.
+ * a healthy node look dead, or keep an EIP that is to be let go. heartbeat.ts starts it. It wires the driver to a UDP
+ * socket and to the gate of the kernel, and does nothing else.
  */
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
-import { parentPort, workerData } from 'node:worker_threads';
-import type { Holding } from '../../core/ownership/message.ts';
-import type { Input } from '../../core/ownership/port.ts';
+import { setPriority } from 'node:os';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { Ip } from '../../core/ip/index.ts';
+import type { Held, Input } from '../../core/ownership/port.ts';
 import { type TimingSettings, timingOf } from '../../core/ownership/timing.ts';
-import { systemClock } from '../../runtime/process/clock.ts';
+import { createAnnouncer, type Owner } from '../../dataplane/announce/announcer.ts';
+import { loadPacketSockets } from '../../dataplane/announce/packet-socket.ts';
+import { type Latch, openLatch } from '../../dataplane/gate/gate.ts';
+import { loadLibc } from '../../dataplane/libc.ts';
+import { systemClock, wait } from '../../runtime/process/clock.ts';
+import { Asker } from '../mirror/asker.ts';
 import { Driver, type Told } from './driver.ts';
+import { Grip, type ReadyEips } from './grip.ts';
 import { knock } from './knock.ts';
+import { machineMs } from './machine-clock.ts';
 import { Seal } from './seal.ts';
+import { Uplink, type UplinkPlace } from './uplink.ts';
 
 /** What the thread is started with. */
 export interface ThreadData {
@@ -22,40 +32,144 @@ export interface ThreadData {
   readonly port: number;
   readonly keys: readonly [Uint8Array, ...Uint8Array[]];
   readonly timing: TimingSettings;
-  readonly held: readonly Holding[];
+  /** What the kernel holds. */
+  readonly held: readonly Held[];
+  /** The first of the numbers that its changes of the main table are signed with; undefined: it has no kernel to change. */
+  readonly firstSignature: number | undefined;
 }
 
 /** What the thread is told. */
 export type ToThread =
   | { readonly kind: 'input'; readonly input: Input }
-  | { readonly kind: 'addresses'; readonly addresses: ReadonlyMap<string, string> };
+  | { readonly kind: 'addresses'; readonly addresses: ReadonlyMap<string, string> }
+  /** The vote of the API server is ours until then, by machineMs. */
+  | { readonly kind: 'vote'; readonly atMs: number | undefined; readonly epoch: number }
+  /** Which EIPs lie ready. */
+  | { readonly kind: 'ready'; readonly ready: ReadyEips }
+  /** Who knows the connections of other nodes' EIPs. */
+  | { readonly kind: 'mirror'; readonly port: MessagePort }
+  /** Somebody has replaced what the kernel held. */
+  | { readonly kind: 'renew' }
+  /** Where the outside is; undefined: it is not watched. */
+  | { readonly kind: 'uplink'; readonly place: UplinkPlace | undefined };
 
-/** What the thread tells: that its socket is open, then what the protocol says. */
-export type FromThread = { readonly kind: 'listening' } | Told;
+/** What the thread tells: that its socket is open, then what the protocol says and what became of it. */
+export type FromThread =
+  | { readonly kind: 'listening' }
+  | Told
+  /** The kernel would not hold what it should. */
+  | { readonly kind: 'refused'; readonly why: string }
+  /** Another machine answers for an EIP that is owned here. */
+  | { readonly kind: 'conflict'; readonly ip: Ip; readonly owner: Owner }
+  | { readonly kind: 'uplink'; readonly isUp: boolean; readonly why: string };
 
 // Both ends of the channel are in this folder; the types are those of heartbeat.ts.
 const data = workerData as ThreadData;
 const parent = parentPort;
 if (parent === null) throw new Error('thread.ts is started by heartbeat.ts');
 
-const { node, address, port, keys, held } = data;
+/** Before most of what runs on a node. It takes a capability that agents need not have: then it is like all others. */
+const NICE = -10;
+/** How many numbers there are for it; each is in use for seconds only. */
+const SIGNATURES = 0x4000;
+/** How long a take-over waits for connections: there are few, or it takes too long and those that come first begin anew. */
+const BRING_MS = 150;
+/** How long a move by plan waits for them: nobody is without an owner meanwhile. */
+const BRING_PLANNED_MS = 500;
+
+const libc = await loadLibc();
+try {
+  setPriority(libc.gettid(), NICE);
+} catch {
+  // EACCES without the capability SYS_NICE.
+}
+
+const { node, address, port, keys, held, firstSignature } = data;
 const timing = timingOf(data.timing);
 const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', reuseAddr: true });
 const tell = (told: FromThread): void => parent.postMessage(told);
+
+const nowhere: Pick<Latch, 'hold'> = { hold: () => undefined };
+let signed = 0;
+const sign = (first: number): number => {
+  signed = (signed + 1) % SIGNATURES;
+  return first + signed;
+};
+const latch = firstSignature === undefined ? nowhere : openLatch(libc, () => sign(firstSignature));
+const announcer = createAnnouncer({
+  open: await loadPacketSockets(),
+  clock: systemClock,
+  onConflict: (ip, owner) => {
+    tell({ kind: 'conflict', ip, owner });
+    driver.take({ kind: 'conflict', eip: ip });
+  },
+});
+let asker: Asker | undefined;
+const grip = new Grip(
+  {
+    latch,
+    announcer,
+    leaseMs: timing.leaseMs,
+    bring: (ips, isPlanned) => {
+      if (asker === undefined) return undefined;
+      const waitMs = isPlanned ? BRING_PLANNED_MS : 0;
+      return Promise.race([asker.takeOver(ips, waitMs), wait(systemClock, waitMs + BRING_MS)]);
+    },
+    // Not inside the step that asked for it.
+    onPrepared: (eips) => queueMicrotask(() => driver.take({ kind: 'prepared', eips })),
+    onRefused: (why) => tell({ kind: 'refused', why }),
+  },
+  held,
+);
 const driver = new Driver({
   node,
   timing,
-  held,
+  held: held.filter(({ mode }) => mode === 'owned'),
   clock: systemClock,
   seal: new Seal({ node, keys, randomNumber: () => randomInt(2 ** 48 - 1) }),
   // A way that is down loses packets; the protocol is made for that.
   send: (to, packet) => socket.send(packet, port, to, () => {}),
   askKernel: (to, onAnswer) => knock(systemClock, { address: to, port, limitMs: timing.silenceMs }, onAnswer),
-  tell,
+  tell: (told) => {
+    if (told.kind === 'hold') grip.hold(told.held);
+    else if (told.kind === 'announce') grip.announce(told.eip);
+    else if (told.kind === 'renew') return grip.renew();
+    tell(told);
+  },
+});
+const uplink = new Uplink({
+  clock: systemClock,
+  libc,
+  probe: announcer.probe,
+  onChange: (isUp, why) => {
+    tell({ kind: 'uplink', isUp, why });
+    driver.take({ kind: 'uplink', isUp });
+  },
 });
 parent.on('message', (message: ToThread) => {
-  if (message.kind === 'input') driver.take(message.input);
-  else driver.setAddresses(message.addresses);
+  switch (message.kind) {
+    case 'input':
+      return driver.take(message.input);
+    case 'vote': {
+      const { atMs, epoch } = message;
+      const untilMs = atMs === undefined ? undefined : atMs - machineMs() + systemClock.monotonicMs();
+      return driver.take({ kind: 'tie', untilMs, epoch });
+    }
+    case 'addresses':
+      return driver.setAddresses(message.addresses);
+    case 'ready':
+      return grip.setReady(message.ready);
+    case 'mirror':
+      asker?.close();
+      asker = new Asker(message.port);
+      return;
+    case 'renew':
+      return grip.renew();
+    case 'uplink':
+      return uplink.watch(message.place);
+    default:
+      message satisfies never;
+  }
 });
 socket.on('message', (packet, from) => driver.packet(packet, from.address));
 socket.bind({ address, port }, () => tell({ kind: 'listening' }));

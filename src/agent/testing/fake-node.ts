@@ -2,6 +2,7 @@
 import { createAnnouncer } from '../../dataplane/announce/announcer.ts';
 import { createFakeSegment, type FakeSegment } from '../../dataplane/announce/testing/fake-segment.ts';
 import { createFakeConntrack, type FakeConntrack } from '../../dataplane/conntrack/testing/fake-conntrack.ts';
+import { createFakeGate, type FakeGate } from '../../dataplane/gate/testing/fake-gate.ts';
 import { createNetwork } from '../../dataplane/ip/network.ts';
 import { createFakeNetwork, type FakeNetwork, usualNames } from '../../dataplane/ip/testing/fake-network.ts';
 import { createFakeNftables } from '../../dataplane/nft/testing/fake.ts';
@@ -18,6 +19,7 @@ export interface FakeNode {
   readonly sysctls: FakeSysctls;
   readonly conntrack: FakeConntrack;
   readonly segment: FakeSegment;
+  readonly gate: FakeGate;
   /** The kernel as a new agent finds it: what the agents before have made is still there. */
   kernel(): Kernel;
 }
@@ -31,17 +33,20 @@ export const createFakeNode = async (clock: Clock): Promise<FakeNode> => {
   const sysctls = createFakeSysctls({ memory });
   const conntrack = createFakeConntrack();
   const segment = createFakeSegment({ eth0: '66:00:00:00:00:11' });
+  const gate = createFakeGate(clock);
   return {
     nft,
     network,
     sysctls,
     conntrack,
     segment,
+    gate,
     kernel: () => ({
       network: createNetwork({ programs: network.kernel.programs, names: usualNames, clock }),
       nftables: createFakeNftables({ kernel: nft, file, clock }),
       sysctls,
       conntrack,
+      gate,
       announcer: createAnnouncer({ open: segment.open, clock, onConflict: () => {} }),
     }),
   };

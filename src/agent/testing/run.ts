@@ -1,4 +1,5 @@
 /** An agent that runs in a test, against any API server and on any kernel. */
+import assert from 'node:assert/strict';
 import { Config } from '../../api/config.ts';
 import type { ServerAccess } from '../../runtime/kube/access.ts';
 import type { EventFacts } from '../../runtime/kube/event-recorder.ts';
@@ -7,7 +8,7 @@ import type { Clock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
 import { createMetrics } from '../../runtime/process/metrics.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import { Agent } from '../agent.ts';
+import { Agent, type AgentDeps } from '../agent.ts';
 import type { Kernel } from '../kernel.ts';
 
 /** A running agent. */
@@ -26,13 +27,21 @@ export interface RunningAgent {
 const feature = { enableIPv6: true, gatewayFailover: { tunnelUpdatePeriod: 1 } };
 
 /** Starts the agent of node `a`; it reports every second. */
-export const startAgent = (access: ServerAccess, kernel: Kernel, clock: Clock): RunningAgent => {
+export const startAgent = (
+  access: ServerAccess,
+  kernel: Kernel,
+  clock: Clock,
+  threads: Partial<Pick<AgentDeps, 'startHeartbeat' | 'startMirror'>> = {},
+): RunningAgent => {
   const metrics = createMetrics();
   const events: EventFacts[] = [];
   const client = createKubeClient({ access, userAgent: 'test', clock, random: Math.random });
   const failure = Promise.withResolvers<never>();
   const agent = new Agent({
     node: 'a',
+    namespace: 'sallyport',
+    startHeartbeat: () => assert.fail('there is no key'),
+    startMirror: () => assert.fail('there is no key'),
     config: { current: Config.parse({ feature }), changed: () => () => {} },
     client,
     kernel,
@@ -42,6 +51,7 @@ export const startAgent = (access: ServerAccess, kernel: Kernel, clock: Clock): 
     random: Math.random,
     log: createLog({ process: 'test', level: 'silent' }),
     spawn: (_name, promise) => void promise.catch(failure.reject),
+    ...threads,
   });
   const stop = new AbortController();
   const done = agent.run(stop.signal);

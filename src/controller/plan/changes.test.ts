@@ -7,7 +7,7 @@ import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../co
 import { type Identity, identityOf, type Kept } from '../caches.ts';
 import type { Change } from './change.ts';
 import { canWaitLonger, eipsIn, gatewayChanges } from './gateway-changes.ts';
-import { canWait, type PolicyFacts, policyChanges } from './policy-changes.ts';
+import { canWait, isForPeople, type PolicyFacts, policyChanges } from './policy-changes.ts';
 import { tunnelChanges } from './tunnel-changes.ts';
 
 const now = new Date('2026-01-01T00:00:00Z');
@@ -81,6 +81,9 @@ describe('policyChanges', () => {
     assert.equal(canWait(status, { ...status, node: 'b' }), false);
     assert.equal(canWait(status, { ...status, observedGeneration: 2 }), false);
     assert.equal(canWait(undefined, status), false);
+    assert.equal(isForPeople(status, { ...status, conditions: changed }), true, 'packets are where they were');
+    assert.equal(isForPeople(status, { ...status, node: 'b' }), false);
+    assert.equal(isForPeople(undefined, status), false);
   });
 
   it('names the policy that wins over it', () => {

@@ -34,17 +34,19 @@ const rig = () => {
   };
   const gateway = gatewayObject('g', { ipv4: ['10.6.1.1-10.6.1.9'] });
   source.gateways.store.put('g', { identity: identity(gateway), view: projectGateway(gateway), status: undefined });
-  source.nodes.store.put('a', projectNode(nodeObject('a', ['10.0.0.1'])));
-  const tunnel = { metadata: { name: 'a', uid: 'uid-a' }, status: { tunnel: { parent: { name: 'eth0' } } } };
-  source.tunnels.store.put('a', {
-    identity: identity(tunnel),
-    view: projectTunnel(tunnel, 'never'),
-    status: tunnel.status,
-  });
+  /** A node whose agent reports these EIPs. */
+  const putNode = (name: string, eips: readonly { ip: string; epoch: number }[] = []): void => {
+    source.nodes.store.put(name, projectNode(nodeObject(name, ['10.0.0.1'])));
+    const status = { tunnel: { parent: { name: 'eth0' } }, report: { eips } };
+    const tunnel = { metadata: { name, uid: `uid-${name}` }, status };
+    source.tunnels.store.put(name, { identity: identity(tunnel), view: projectTunnel(tunnel, 'never'), status });
+  };
+  putNode('a');
   const heartbeat: { state: 'fresh' | 'stale' } = { state: 'fresh' };
   const heartbeats = { stateOf: () => heartbeat.state, silent: new Set<string>() };
   return {
     heartbeat,
+    putNode,
     decider: new Decider(source, heartbeats),
     another: () => new Decider(source, heartbeats),
     putPolicy(key: string, shape: { uid?: string } = {}, status?: PolicyStatus) {
@@ -87,12 +89,39 @@ describe('Decider', () => {
     assert.equal(eipOf(decider.decide(config), 'red/z'), before);
   });
 
+  it('does not forget a take-over that the caches do not show yet, whatever the agent reports since', () => {
+    const { decider, putPolicy, putNode } = rig();
+    putPolicy('red/z', {}, { eip: { ipv4: '10.6.1.1' }, node: 'a', slot: 1, epoch: 2 });
+    const placeOf = () => {
+      const { node, epoch } = decider.decide(config).policyByKey.get('red/z')?.plan.binding ?? {};
+      return [node, epoch];
+    };
+    assert.deepEqual(placeOf(), ['a', 2]);
+    putNode('b', [{ ip: '10.6.1.1', epoch: 3 }]);
+    assert.deepEqual(placeOf(), ['b', 3]);
+    putNode('b');
+    assert.deepEqual(placeOf(), ['b', 3]);
+    putNode('b', [{ ip: '10.6.1.1', epoch: 5 }]);
+    assert.deepEqual(placeOf(), ['b', 3], 'its own EIP, taken anew');
+  });
+
   it('owes nothing to a policy that was made anew under the same name', () => {
     const { decider, putPolicy } = rig();
     putPolicy('red/z', { uid: 'first' });
     assert.notEqual(eipOf(decider.decide(config), 'red/z'), '10.6.1.5');
     putPolicy('red/z', { uid: 'second' }, { eip: { ipv4: '10.6.1.5' }, node: 'a', slot: 5 });
     assert.equal(eipOf(decider.decide(config), 'red/z'), '10.6.1.5');
+  });
+
+  it('says anew what it said about a policy of the same name that is gone', () => {
+    const { decider, putPolicy } = rig();
+    putPolicy('red/z', { uid: 'first' });
+    decider.decide(config);
+    assert.deepEqual([...decider.decide(config).changedPolicies], []);
+    putPolicy('red/z', { uid: 'second' });
+    const decision = decider.decide(config);
+    assert.deepEqual([...decision.changedPolicies], ['red/z']);
+    assert.equal(decision.policyByKey.get('red/z')?.uid, 'second');
   });
 
   it('counts a gateway as used as long as a policy has something from it', () => {

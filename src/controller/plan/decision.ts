@@ -6,29 +6,32 @@ import type { Config } from '../../api/config.ts';
 import { clusterInfoName } from '../../api/egress-cluster-info.ts';
 import type { GatewayPlan } from '../../core/gateway-plan.ts';
 import { remember } from '../../core/node/remember.ts';
-import { createPlanner, type Plan } from '../../core/plan.ts';
-import type { PolicyPlan } from '../../core/policy-plan.ts';
+import { createPlanner, type NextPlan, type Plan } from '../../core/plan.ts';
+import { isSamePolicyPlan, type PolicyPlan } from '../../core/policy-plan.ts';
 import { projectClusterInfo, projectSettings } from '../../core/project/index.ts';
 import type { TunnelPlan } from '../../core/tunnels.ts';
-import {
-  addressSetsOf,
-  type ClusterView,
-  type Eip,
-  type PolicyView,
-  type RecordedBinding,
-  type RecordedTunnel,
-} from '../../core/view.ts';
-import type { Caches, KeptPolicy, KeptTunnel } from '../caches.ts';
+import type { ClusterView, RecordedTunnel, TunnelView } from '../../core/view.ts';
+import type { Caches, KeptTunnel } from '../caches.ts';
 import type { Heartbeats } from './heartbeats.ts';
+import { PolicyViews } from './policy-views.ts';
 
 /** A plan, indexed for those who carry it out. */
 export interface Decision {
+  /** How many there were before it. */
+  readonly number: number;
   readonly view: ClusterView;
   readonly plan: Plan;
-  readonly policyByKey: ReadonlyMap<string, Decided<PolicyPlan>>;
+  /**
+   * It shows the last decision, whichever decision it is read from: thousands of policies stay as they are from one to the
+   * next, and copying the map would cost as much as deciding.
+   */
+  readonly policyByKey: ReadonlyMap<string, DecidedPolicy>;
+  /** Policies about which something else was decided than by the decision before, and those that came. */
+  readonly changedPolicies: ReadonlySet<string>;
+  /** Made when somebody asks for it, as the plans of gateways are. */
   readonly gatewayByName: ReadonlyMap<string, Decided<GatewayPlan>>;
   readonly tunnelByNode: ReadonlyMap<string, TunnelPlan>;
-  /** Gateways that carry something for a policy of either kind. */
+  /** Gateways that carry something for a policy of either kind. Made when somebody asks for it. */
   readonly gatewaysInUse: ReadonlySet<string>;
   /** Nodes whose agents had fallen silent; the same set as before while it has the same nodes. */
   readonly silentNodes: ReadonlySet<string>;
@@ -38,6 +41,11 @@ export interface Decision {
 export interface Decided<P> {
   readonly plan: P;
   readonly generation: number;
+}
+
+/** The plan of one policy; one that was made anew under the same name is another policy, and waits for its own plan. */
+export interface DecidedPolicy extends Decided<PolicyPlan> {
+  readonly uid: string;
 }
 
 /** The caches that decisions are made from. */
@@ -53,69 +61,100 @@ export class Decider {
   readonly #plan = createPlanner();
   readonly #settings = remember(projectSettings);
   readonly #ranges = remember(projectClusterInfo);
-  #last: Decision | undefined;
-  /** view in the cache -> the view with the binding that was decided, while the cache does not show it */
-  readonly #copies = new WeakMap<PolicyView, PolicyView>();
-  /** uid of a policy -> its binding as last decided */
-  #bindingByUid: ReadonlyMap<string, RecordedBinding> = new Map();
+  #decisions = 0;
+  readonly #policyByKey = new Map<string, DecidedPolicy>();
+  readonly #policies: PolicyViews;
   /** uid of a tunnel -> its addresses as last decided */
   #tunnelByUid: ReadonlyMap<string, RecordedTunnel> = new Map();
+  /** view of a tunnel in the cache -> the view with what was decided and heard, as it was last */
+  readonly #tunnelCopies = new WeakMap<TunnelView, TunnelView>();
+  readonly #decidedByGateway = new WeakMap<GatewayPlan, Decided<GatewayPlan>>();
 
   constructor(caches: DecisionSource, heartbeats: Pick<Heartbeats, 'stateOf' | 'silent'>) {
     this.#caches = caches;
     this.#heartbeats = heartbeats;
+    this.#policies = new PolicyViews([caches.policies, caches.clusterPolicies]);
   }
 
   /** Decides everything anew from what the caches hold now. */
   decide(config: Config): Decision {
     const caches = this.#caches;
     const tunnels = [...caches.tunnels.store.values()];
-    const policies: PolicyView[] = [];
-    for (const { store } of [caches.policies, caches.clusterPolicies]) {
-      for (const policy of store.values()) policies.push(this.#policyView(policy));
-    }
     const view: ClusterView = {
       settings: this.#settings(config, seedOf(caches)),
       ranges: this.#ranges(caches.clusterInfos.store.get(clusterInfoName)?.view),
       nodes: [...caches.nodes.store.values()],
       tunnels: tunnels.map((tunnel) => this.#tunnelView(tunnel)),
       gateways: [...caches.gateways.store.values()].map((gateway) => gateway.view),
-      policies,
+      policies: this.#policies.look(),
       namespaces: [...caches.namespaces.store.values()],
     };
-    const decision = indexed(view, this.#plan(view), this.#heartbeats.silent, this.#last);
-    this.#last = decision;
-    this.#remember(decision, tunnels);
+    const next = this.#plan(view);
+    const decision = this.#indexed(view, next);
+    this.#policies.remember(next.changes);
+    this.#rememberTunnels(decision, tunnels);
     return decision;
   }
 
-  #policyView({ view }: KeptPolicy): PolicyView {
-    const recorded = this.#bindingByUid.get(view.uid);
-    // Most caches have caught up: a view that says the same already needs no copy.
-    if (recorded === undefined || isSameBinding(recorded, view.recorded)) return view;
-    const known = this.#copies.get(view);
-    if (known?.recorded === recorded) return known;
-    const copy = { ...view, recorded };
-    this.#copies.set(view, copy);
+  #tunnelView({ view, identity }: KeptTunnel): TunnelView {
+    const recorded = this.#tunnelByUid.get(identity.uid) ?? view.recorded;
+    const heartbeat = this.#heartbeats.stateOf(view.node);
+    const known = this.#tunnelCopies.get(view);
+    if (known?.recorded === recorded && known.heartbeat === heartbeat) return known;
+    const copy = { ...view, recorded, heartbeat };
+    this.#tunnelCopies.set(view, copy);
     return copy;
   }
 
-  #tunnelView({ view, identity }: KeptTunnel): ClusterView['tunnels'][number] {
-    const recorded = this.#tunnelByUid.get(identity.uid) ?? view.recorded;
-    return { ...view, recorded, heartbeat: this.#heartbeats.stateOf(view.node) };
+  #indexed(view: ClusterView, { plan, changes }: NextPlan): Decision {
+    const policyByKey = this.#policyByKey;
+    const changedPolicies = new Set<string>();
+    const gone = new Set<string>();
+    for (const { policy, plan: each } of changes) {
+      const { key, generation, uid } = policy;
+      const before = policyByKey.get(key);
+      if (each === undefined) {
+        gone.add(key);
+        continue;
+      }
+      gone.delete(key);
+      const isSame = before?.uid === uid && before.generation === generation;
+      if (isSame && before.plan === each) continue;
+      policyByKey.set(key, { plan: each, generation, uid });
+      if (!isSame || !isSamePolicyPlan(before.plan, each)) changedPolicies.add(key);
+    }
+    for (const key of gone) policyByKey.delete(key);
+    const decided = this.#decidedByGateway;
+    let gatewayByName: Decision['gatewayByName'] | undefined;
+    let gatewaysInUse: Decision['gatewaysInUse'] | undefined;
+    return {
+      number: this.#decisions++,
+      view,
+      plan,
+      policyByKey,
+      changedPolicies,
+      get gatewayByName() {
+        gatewayByName ??= gatewaysOf(view, plan, decided);
+        return gatewayByName;
+      },
+      tunnelByNode: new Map(plan.tunnels.map((tunnel) => [tunnel.node, tunnel])),
+      get gatewaysInUse() {
+        gatewaysInUse ??= usedIn(plan);
+        return gatewaysInUse;
+      },
+      silentNodes: this.#heartbeats.silent,
+    };
   }
 
-  #remember({ view, policyByKey, tunnelByNode }: Decision, tunnels: readonly KeptTunnel[]): void {
-    const bindingByUid = new Map<string, RecordedBinding>();
-    for (const { key, uid, recorded } of view.policies) {
-      const decided = policyByKey.get(key);
-      if (decided !== undefined) bindingByUid.set(uid, bindingOf(decided.plan, recorded));
-    }
-    this.#bindingByUid = bindingByUid;
+  #rememberTunnels({ tunnelByNode }: Decision, tunnels: readonly KeptTunnel[]): void {
+    const known = this.#tunnelByUid;
     this.#tunnelByUid = new Map(
       tunnels.flatMap(({ identity: { uid, name } }) => {
         const decided = tunnelByNode.get(name);
-        return decided === undefined ? [] : [[uid, decided]];
+        const before = known.get(uid);
+        // The same value while it says the same: a new one would be a reason to plan all tunnels anew.
+        const kept = before !== undefined && decided !== undefined && isSameRecord(before, decided) ? before : decided;
+        return kept === undefined ? [] : [[uid, kept]];
       }),
     );
   }
@@ -124,55 +163,30 @@ export class Decider {
 /** The uid of kube-system, which people take for the uid of the cluster. */
 const seedOf = ({ namespaces }: DecisionSource): string => namespaces.store.get('kube-system')?.uid ?? 'sallyport';
 
-const indexed = (
-  view: ClusterView,
+const usedIn = ({ policies }: Plan): ReadonlySet<string> => {
+  const used = new Set<string>();
+  for (const { binding, gateway } of policies) if (binding !== undefined && gateway !== undefined) used.add(gateway);
+  return used;
+};
+
+const gatewaysOf = (
+  { gateways }: ClusterView,
   plan: Plan,
-  silentNodes: ReadonlySet<string>,
-  last: Decision | undefined,
-): Decision => {
-  const planByPolicy = new Map(plan.policies.map((each) => [each.key, each]));
-  const policyByKey = new Map<string, Decided<PolicyPlan>>();
-  for (const { key, generation } of view.policies) {
-    const each = planByPolicy.get(key);
-    if (each !== undefined) policyByKey.set(key, decidedAs(last?.policyByKey.get(key), each, generation));
-  }
-  const generationByGateway = new Map(view.gateways.map(({ name, generation }) => [name, generation]));
-  const gatewaysInUse = new Set<string>();
-  for (const { binding, gateway } of plan.policies) {
-    if (binding !== undefined && gateway !== undefined) gatewaysInUse.add(gateway);
-  }
-  return {
-    view,
-    plan,
-    policyByKey,
-    gatewayByName: new Map(
-      plan.gateways.map((each) => {
-        const generation = generationByGateway.get(each.name) ?? 0;
-        return [each.name, decidedAs(last?.gatewayByName.get(each.name), each, generation)];
-      }),
-    ),
-    tunnelByNode: new Map(plan.tunnels.map((tunnel) => [tunnel.node, tunnel])),
-    gatewaysInUse,
-    silentNodes,
-  };
+  known: WeakMap<GatewayPlan, Decided<GatewayPlan>>,
+): Decision['gatewayByName'] => {
+  const generationByGateway = new Map(gateways.map(({ name, generation }) => [name, generation]));
+  return new Map(
+    plan.gateways.map((each) => {
+      const decided = decidedAs(known.get(each), each, generationByGateway.get(each.name) ?? 0);
+      known.set(each, decided);
+      return [each.name, decided];
+    }),
+  );
 };
 
 /** The same value as last time while it says the same. */
 const decidedAs = <P>(last: Decided<P> | undefined, plan: P, generation: number): Decided<P> =>
   last?.plan === plan && last.generation === generation ? last : { plan, generation };
 
-const noEip: Eip = { ipv4: undefined, ipv6: undefined };
-
-/** The binding as reading the written status would give it; the record at hand is kept when it says the same. */
-const bindingOf = ({ binding }: PolicyPlan, recorded: RecordedBinding): RecordedBinding => {
-  const { eip = noEip, node, slot } = binding ?? {};
-  if (isSameBinding({ eip, node, slot }, recorded)) return recorded;
-  return { eip, addresses: isSameEip(eip, recorded.eip) ? recorded.addresses : addressSetsOf(eip), node, slot };
-};
-
-type Bound = Pick<RecordedBinding, 'eip' | 'node' | 'slot'>;
-
-const isSameBinding = (a: Bound, b: Bound): boolean =>
-  a.node === b.node && a.slot === b.slot && isSameEip(a.eip, b.eip);
-
-const isSameEip = (a: Eip, b: Eip): boolean => a.ipv4 === b.ipv4 && a.ipv6 === b.ipv6;
+const isSameRecord = (a: RecordedTunnel, b: RecordedTunnel): boolean =>
+  a.ipv4 === b.ipv4 && a.ipv6 === b.ipv6 && a.mark === b.mark && a.mac === b.mac && a.phase === b.phase;

@@ -33,6 +33,34 @@ describe('policyHappenings', () => {
   }
 });
 
+describe('a take-over', () => {
+  const held = (node: string, ip: string) => (node === 'b' && ip === '10.6.1.1' ? 5 : undefined);
+
+  it('is told by name, of a policy', () => {
+    const after = { ...status('10.6.1.1', 'b'), epoch: 5 };
+    assert.deepEqual(policyHappenings({ ...status('10.6.1.1', 'a'), epoch: 4 }, after, held), [
+      { type: 'Warning', reason: 'EipTakenOver', note: 'Node b has taken over 10.6.1.1 from node a (epoch 5).' },
+    ]);
+  });
+
+  it('is not what was planned: the new node does not hold the EIP in the epoch of the old one', () => {
+    const planned = { ...status('10.6.1.1', 'b'), epoch: 4 };
+    assert.deepEqual(told(policyHappenings(status('10.6.1.1', 'a'), planned, held)), ['Normal EipMoved']);
+    const known = { ...status('10.6.1.1', 'b'), epoch: 5 };
+    assert.deepEqual(told(policyHappenings({ ...known, node: 'a' }, known, held)), ['Normal EipMoved']);
+  });
+
+  it('is told in one sentence per node, of a gateway', () => {
+    const on = (node: string, epoch: number) => ({
+      nodeList: ['a', 'b'].map((name) => ({ name, eips: name === node ? [{ ipv4: '10.6.1.1', epoch }] : [] })),
+    });
+    assert.deepEqual(gatewayHappenings(on('a', 4), on('b', 5), held), [
+      { type: 'Warning', reason: 'EipTakenOver', note: 'Node b has taken over 10.6.1.1 from a.' },
+    ]);
+    assert.deepEqual(gatewayHappenings(on('a', 4), on('b', 4), held), []);
+  });
+});
+
 describe('gatewayHappenings', () => {
   it('tells in one sentence which EIPs are free again', () => {
     const list = (...eips: string[]) => ({ nodeList: [{ name: 'a', eips: eips.map((ipv4) => ({ ipv4 })) }] });

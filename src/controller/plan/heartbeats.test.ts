@@ -27,8 +27,8 @@ const rig = () => {
   return {
     clock,
     heartbeats,
-    beat(node: string, time: string, phase: EgressTunnelStatus['phase'] = 'Ready') {
-      const object = { metadata: { name: node }, status: { lastHeartbeatTime: time, phase } };
+    beat(node: string, time: string, phase: EgressTunnelStatus['phase'] = 'Ready', report = {}) {
+      const object = { metadata: { name: node }, status: { lastHeartbeatTime: time, phase, report } };
       const value: KeptTunnel = {
         identity: identityOf(object),
         view: projectTunnel(object, 'never'),
@@ -65,6 +65,24 @@ describe('Heartbeats', () => {
     assert.equal(heartbeats.look(timeoutMs, periodMs), true, 'somebody is back');
     assert.equal(heartbeats.stateOf('a'), 'fresh');
     assert.equal(heartbeats.look(timeoutMs, periodMs), false, 'nothing is new');
+  });
+
+  it('gives an agent more time that other agents watch: it may only be on its way to the next version', async () => {
+    const { heartbeats, beat, clock } = rig();
+    const electorate = { generation: 1, voters: ['a'], apiVotes: false };
+    beat('alone', '2026-01-01T00:00:00Z');
+    beat('watched', '2026-01-01T00:00:00Z', 'Ready', { electorate });
+    const states = () => [heartbeats.stateOf('alone'), heartbeats.stateOf('watched')];
+    const look = async (forMs: number) => {
+      for (let passedMs = 0; passedMs < forMs; passedMs += periodMs) {
+        await clock.advance(periodMs);
+        heartbeats.look(timeoutMs, periodMs, 35_000);
+      }
+    };
+    await look(35_000);
+    assert.deepEqual(states(), ['stale', 'fresh']);
+    await look(5_000);
+    assert.deepEqual(states(), ['stale', 'stale']);
   });
 
   it('does not look at the date of an agent', async () => {

@@ -1,7 +1,8 @@
 /**
  * Heartbeats tells how long each agent has been silent. Only our own monotonic clock counts: the time stamp of an agent
  * is compared with the one before, never with our date, so a node with a wrong clock neither loses its EIPs nor keeps
- * them when it is dead. Silence that may be our own does not count.
+ * them when it is dead. Silence that may be our own does not count. Agents that watch each other have more time: they act
+ * by themselves, sooner and with better knowledge, and one that is only being updated should find everything as it was.
  */
 import type { TunnelView } from '../../core/view.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
@@ -18,6 +19,8 @@ export interface HeartbeatSource {
 interface Sign {
   readonly time: string;
   readonly seenAtMs: number;
+  /** Whether other agents watch it: it reports the electorate that it goes by. */
+  readonly isWatched: boolean;
 }
 
 /** The signs of life of all agents, from the moment it is made. Make it once per process, before the caches run. */
@@ -35,7 +38,7 @@ export class Heartbeats {
     this.#clock = clock;
     source.tunnels.subscribe((change) => {
       if (change.kind === 'delete') this.#signByNode.delete(change.key);
-      else this.#note(change.key, change.value.status?.lastHeartbeatTime, change.value.status?.phase);
+      else this.#note(change.key, change.value);
     });
   }
 
@@ -51,10 +54,11 @@ export class Heartbeats {
   }
 
   /**
-   * Looks who has been silent for longer than `timeoutMs` and returns whether that is anybody else than before. Call it
-   * every `periodMs`: a look that comes much later means that this process did not run, and so could not listen.
+   * Looks who has been silent for longer than `timeoutMs` and returns whether that is anybody else than before; agents that
+   * others watch have `graceMs` at the least. Call it every `periodMs`: a look that comes much later means that this process
+   * did not run, and so could not listen.
    */
-  look(timeoutMs: number, periodMs: number): boolean {
+  look(timeoutMs: number, periodMs: number, graceMs = 0): boolean {
     const nowMs = this.#clock.monotonicMs();
     if (this.#lookedAtMs !== undefined && nowMs - this.#lookedAtMs > 2 * periodMs) this.#listeningSinceMs = nowMs;
     this.#lookedAtMs = nowMs;
@@ -63,17 +67,18 @@ export class Heartbeats {
       this.#source.disconnectedAtMs('tunnels') ?? this.#listeningSinceMs,
     );
     const silent = new Set<string>();
-    for (const [node, { seenAtMs }] of this.#signByNode) {
+    for (const [node, { seenAtMs, isWatched }] of this.#signByNode) {
       // Who was given up before is taken back by a new sign only, not by a disturbance on our side.
       const heardAtMs = this.#silent.has(node) ? seenAtMs : Math.max(seenAtMs, sinceMs);
-      if (nowMs - heardAtMs > timeoutMs) silent.add(node);
+      if (nowMs - heardAtMs > (isWatched ? Math.max(timeoutMs, graceMs) : timeoutMs)) silent.add(node);
     }
     if (silent.size === this.#silent.size && silent.isSubsetOf(this.#silent)) return false;
     this.#silent = silent;
     return true;
   }
 
-  #note(node: string, time: string | undefined, phase: string | undefined): void {
+  #note(node: string, { view, status }: KeptTunnel): void {
+    const { lastHeartbeatTime: time, phase } = status ?? {};
     if (!time) {
       this.#signByNode.delete(node);
       return;
@@ -83,7 +88,7 @@ export class Heartbeats {
     // Found at the start with an agent that was given up already: a restart must not bring it back to life.
     const isGivenUp = known === undefined && phase === 'HeartbeatTimeout';
     const seenAtMs = isGivenUp ? Number.NEGATIVE_INFINITY : this.#clock.monotonicMs();
-    this.#signByNode.set(node, { time, seenAtMs });
+    this.#signByNode.set(node, { time, seenAtMs, isWatched: view.electorate !== undefined });
     if (isGivenUp) this.#silent = new Set([...this.#silent, node]);
   }
 }

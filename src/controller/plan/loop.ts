@@ -12,6 +12,7 @@ import type { PartDeps } from '../part.ts';
 import type { Change } from './change.ts';
 import type { Decision } from './decision.ts';
 import type { Happening } from './happenings.ts';
+import { Turns } from './turns.ts';
 import { isLostRace, Writer, type WriterOptions } from './writer.ts';
 
 /** What a loop does, and for which kind. */
@@ -32,10 +33,15 @@ export interface LoopOptions<View, Status extends AnyStatus>
   ) => readonly Change<Status>[];
   /** What people are told about a new status. Pure. */
   readonly happeningsOf: (before: Status | undefined, after: Status) => readonly Happening[];
-  /** True when two decisions say the same about an object; absent where it costs less to compare with the object. */
-  readonly isSameFor?: (key: string, a: Decision, b: Decision) => boolean;
+  /**
+   * The objects about which a decision may say something else than the last one that all were compared with; absent where
+   * it costs less to compare all again.
+   */
+  readonly changedSince?: (last: Decision, decision: Decision) => Iterable<string>;
   /** The least time since the last status of the object was written before this one may be; 0 when absent. Pure. */
   readonly paceMs?: (before: Status | undefined, after: Status) => number;
+  /** True when no packet waits for the status: in a burst it lets others go first. Never, when absent. Pure. */
+  readonly canStepBack?: (before: Status | undefined, after: Status) => boolean;
 }
 
 type LoopDeps = Pick<PartDeps, 'client' | 'clock' | 'log' | 'events'>;
@@ -52,6 +58,7 @@ export class Loop<View, Status extends AnyStatus> {
   readonly #writer: Writer<Status>;
   /** key -> when its status was last written; kept only where there is a pace */
   readonly #writtenAtMs = new Map<string, number>();
+  readonly #turns = new Turns();
   /** The last decision that every object was compared with. */
   #compared: Decision | undefined;
 
@@ -75,12 +82,13 @@ export class Loop<View, Status extends AnyStatus> {
   keysBehind(decision: Decision): string[] {
     const last = this.#compared;
     this.#compared = decision;
-    const { isSameFor, keysOf } = this.#options;
-    const keys = new Set([...keysOf(decision), ...this.cache.store.keys()]);
-    return [...keys].filter(
-      (key) =>
-        (last === undefined || !isSameFor?.(key, last, decision)) && this.#changesOf(key, decision).changes.length > 0,
-    );
+    const { changedSince, keysOf } = this.#options;
+    const { store } = this.cache;
+    const keys =
+      last === undefined || changedSince === undefined
+        ? new Set([...keysOf(decision), ...store.keys()])
+        : changedSince(last, decision);
+    return [...keys].filter((key) => this.#changesOf(key, decision).changes.length > 0);
   }
 
   /** Brings one object to where the decision wants it. */
@@ -113,13 +121,15 @@ export class Loop<View, Status extends AnyStatus> {
   #forget(key: string): void {
     this.#writer.forget(key);
     this.#writtenAtMs.delete(key);
+    this.#turns.forget(key);
   }
 
   /** How long the status has to wait for its turn; 0 counts it as written now. */
   #waitMs(key: string, before: Status | undefined, after: Status): number {
-    const { paceMs } = this.#options;
-    if (paceMs === undefined) return 0;
+    const { paceMs, canStepBack } = this.#options;
     const nowMs = this.#deps.clock.monotonicMs();
+    const turnMs = canStepBack === undefined ? 0 : this.#turns.waitMs(key, !canStepBack(before, after), nowMs);
+    if (turnMs > 0 || paceMs === undefined) return turnMs;
     const waitMs = (this.#writtenAtMs.get(key) ?? Number.NEGATIVE_INFINITY) + paceMs(before, after) - nowMs;
     if (waitMs <= 0) this.#writtenAtMs.set(key, nowMs);
     return Math.max(0, waitMs);

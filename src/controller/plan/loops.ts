@@ -1,14 +1,12 @@
 /** The loops of the plan: tunnels (a), gateways and policies (b). Each is a table of pure functions for one kind. */
 import { finalizers } from '../../api/names.ts';
-import { isSamePolicyPlan, type PolicyPlan } from '../../core/policy-plan.ts';
 import { recordPolicy } from '../../core/record.ts';
 import type { Members } from '../membership/members.ts';
 import type { PartDeps } from '../part.ts';
-import type { Decided } from './decision.ts';
 import { canWaitLonger, eipsIn, gatewayChanges, gatewayOwnership } from './gateway-changes.ts';
-import { gatewayHappenings, policyHappenings, tunnelHappenings } from './happenings.ts';
+import { type EpochHeld, gatewayHappenings, policyHappenings, tunnelHappenings } from './happenings.ts';
 import { Loop } from './loop.ts';
-import { canWait, policyChanges, policyOwnership } from './policy-changes.ts';
+import { canWait, isForPeople, policyChanges, policyOwnership } from './policy-changes.ts';
 import type { ProgressBook } from './progress.ts';
 import { tunnelChanges, tunnelOwnership } from './tunnel-changes.ts';
 
@@ -55,11 +53,14 @@ export const gatewayLoop = (deps: PartDeps) =>
         if (decided === undefined || kept === undefined) return [];
         return gatewayChanges(decided, gatewaysInUse.has(name), kept, now);
       },
-      happeningsOf: gatewayHappenings,
-      isSameFor: (name, a, b) =>
-        a.gatewayByName.has(name) &&
-        a.gatewayByName.get(name) === b.gatewayByName.get(name) &&
-        a.gatewaysInUse.has(name) === b.gatewaysInUse.has(name),
+      happeningsOf: (before, after) => gatewayHappenings(before, after, heldIn(deps)),
+      changedSince: (last, { gatewayByName, gatewaysInUse }) =>
+        [...gatewayByName]
+          .filter(
+            ([name, decided]) =>
+              last.gatewayByName.get(name) !== decided || last.gatewaysInUse.has(name) !== gatewaysInUse.has(name),
+          )
+          .map(([name]) => name),
       paceMs: (before, after) =>
         canWaitLonger(before, after)
           ? Math.min(longestPaceMs, Math.max(gatewayPaceMs, paceMsPerEip * eipsIn(after)))
@@ -90,18 +91,23 @@ export const policyLoop = (
       keysOf: () => [],
       changesOf: (key, { policyByKey }, kept, now) => {
         const decided = policyByKey.get(key);
-        if (decided === undefined || kept === undefined) return [];
+        if (decided === undefined || kept === undefined || decided.uid !== kept.identity.uid) return [];
         const { generation, plan } = decided;
         const progress = book.of(kept.view, generation, recordPolicy(plan));
         return policyChanges(decided, kept, { matchedPods: members.count(plan.key) ?? 0, progress }, now);
       },
-      happeningsOf: policyHappenings,
-      isSameFor: (key, a, b) =>
-        a.silentNodes === b.silentNodes && isSameDecided(a.policyByKey.get(key), b.policyByKey.get(key)),
+      happeningsOf: (before, after) => policyHappenings(before, after, heldIn(deps)),
+      changedSince: (last, decision) => {
+        const isNext = decision.number === last.number + 1 && decision.silentNodes === last.silentNodes;
+        return isNext ? decision.changedPolicies : decision.policyByKey.keys();
+      },
       paceMs: (before, after) => (canWait(before, after) ? policyPaceMs : 0),
+      canStepBack: isForPeople,
     },
     deps,
   );
 
-const isSameDecided = (a: Decided<PolicyPlan> | undefined, b: Decided<PolicyPlan> | undefined): boolean =>
-  a !== undefined && b !== undefined && a.generation === b.generation && isSamePolicyPlan(a.plan, b.plan);
+const heldIn =
+  ({ caches }: PartDeps): EpochHeld =>
+  (node, ip) =>
+    caches.tunnels.store.get(node)?.view.held.find((held) => held.ip === ip)?.epoch;

@@ -4,6 +4,7 @@ import type { PolicyView } from '../../core/view.ts';
 import { Controller } from '../../runtime/control/controller.ts';
 import { type Watch, watch } from '../../runtime/control/watch.ts';
 import type { AnyStatus } from '../../runtime/kube/owned-status.ts';
+import { wait } from '../../runtime/process/clock.ts';
 import { untilSynced } from '../caches.ts';
 import type { Members } from '../membership/members.ts';
 import type { Part, PartDeps } from '../part.ts';
@@ -14,14 +15,25 @@ import { gatewayLoop, policyLoop, tunnelLoop } from './loops.ts';
 import { Planner } from './planner.ts';
 import { ProgressBook } from './progress.ts';
 
-/** Objects of one kind that are written at once. */
-const workers = 8;
-/** The views of gateways are looked at after the policies that changed them have been written. */
-const gatewayDelayMs = 100;
+/** How objects of one kind are written: how many at once, and how long nothing is written after one, as part of its time. */
+interface Tempo {
+  readonly workers: number;
+  readonly rest: number;
+}
+const usual: Tempo = { workers: 8, rest: 0 };
+/** Eight views of gateways at once, with 500 EIPs each, kept the API server from everything else for a second. */
+const gentle: Tempo = { workers: 1, rest: 1 };
+/**
+ * The views of gateways are looked at when policies have stopped coming for a moment, and every two seconds while they do
+ * not: somebody waits for each policy, and a view with hundreds of EIPs costs the API server as much as many of them.
+ */
+const [gatewayDelayMs, gatewayLimitMs] = [100, 2_000];
 
 /** The plan part, which also shows its last decision to metrics. */
 export interface PlanPart extends Part {
   readonly decision: Decision | undefined;
+  /** A watch that names keys after a decision, for parts that follow the plan; see Planner. */
+  readonly watch: Planner['watch'];
 }
 
 /** Makes the part. Make it before the caches run, on every replica: it listens to heartbeats from then on. */
@@ -48,11 +60,17 @@ export const planPart = (deps: PartDeps, members: Members): PlanPart => {
   const gateways = gatewayLoop(deps);
   const controllers = [
     controllerOf(tunnels, deps, planner, [planner.watch('plan', (decision) => tunnels.keysBehind(decision))]),
-    controllerOf(gateways, deps, planner, [
-      // At once: a policy that has something from a gateway that is not held could lose it.
-      planner.watch('new', () => keysNotHeld(caches.gateways)),
-      planner.watch('plan', (decision) => gateways.keysBehind(decision), gatewayDelayMs),
-    ]),
+    controllerOf(
+      gateways,
+      deps,
+      planner,
+      [
+        // At once: a policy that has something from a gateway that is not held could lose it.
+        planner.watch('new', () => keysNotHeld(caches.gateways)),
+        planner.watch('plan', (decision) => gateways.keysBehind(decision), gatewayDelayMs, gatewayLimitMs),
+      ],
+      gentle,
+    ),
     policyController('EgressPolicy'),
     policyController('EgressClusterPolicy'),
   ];
@@ -62,6 +80,7 @@ export const planPart = (deps: PartDeps, members: Members): PlanPart => {
     get decision() {
       return planner.decision;
     },
+    watch: (...which) => planner.watch(...which),
     missing: () =>
       controllers.flatMap((controller) => {
         const lack = controller.missing();
@@ -85,6 +104,7 @@ const controllerOf = <View, Status extends AnyStatus>(
   { clock, random, log, metrics }: PartDeps,
   planner: Planner,
   watches: readonly Watch[],
+  { workers, rest }: Tempo = usual,
 ): Controller =>
   new Controller(
     {
@@ -94,7 +114,11 @@ const controllerOf = <View, Status extends AnyStatus>(
       watches: [...watches, watch(loop.name, loop.cache)],
       reconcile: async (key, signal) => {
         const { decision } = planner;
-        return decision === undefined ? { kind: 'done' } : loop.reconcile(key, decision, signal);
+        if (decision === undefined) return { kind: 'done' };
+        const startMs = clock.monotonicMs();
+        const result = await loop.reconcile(key, decision, signal);
+        if (rest > 0) await wait(clock, rest * (clock.monotonicMs() - startMs), signal);
+        return result;
       },
     },
     { clock, random, log, hooks: metrics.controller(loop.name) },

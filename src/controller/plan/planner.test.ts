@@ -63,6 +63,9 @@ const rig = async () => {
   return {
     clock,
     silence,
+    planner,
+    /** Tells that some node has changed. */
+    change: () => tell.get('nodes')?.(undefined as never),
     /** Tells a change and returns how many decisions it led to. */
     async decisionsAfter<T>(name: Input | 'config', change: StoreChange<T>): Promise<number> {
       const before = decisions;
@@ -149,6 +152,27 @@ describe('Planner', () => {
     await clock.advance(60_000);
     assert.equal(decisions(), 2);
     assert.equal(await decisionsAfter('config', { kind: 'delete', key: '', previous: config }), 1);
+    await end();
+  });
+
+  it('lets a watch look when decisions have paused, and at the limit when they do not', async () => {
+    const { clock, planner, change, decisions, end } = await rig();
+    const looksAtMs: number[] = [];
+    const watched = planner.watch('late', () => ['key'], 100, 500);
+    const unsubscribe = watched.subscribe(() => looksAtMs.push(clock.monotonicMs()));
+    const [startMs, before] = [clock.monotonicMs(), decisions()];
+    for (let round = 0; round < 12; round += 1) {
+      change();
+      await clock.advance(50);
+    }
+    assert.equal(decisions() - before, 12);
+    await clock.advance(1_000);
+    // The last decision is that of 550 ms.
+    assert.deepEqual(
+      looksAtMs.map((atMs) => atMs - startMs),
+      [500, 650],
+    );
+    unsubscribe();
     await end();
   });
 });

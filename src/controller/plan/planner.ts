@@ -41,10 +41,16 @@ export class Planner {
   }
 
   /**
-   * A watch that names the keys which `keysBehind` finds after a decision: at once, or after `delayMs` for all decisions
-   * of that time together.
+   * A watch that names the keys which `keysBehind` finds after a decision: at once, or when there was no other decision for
+   * `delayMs`; but at the latest `limitMs` after the first one that it has not looked at.
    */
-  watch(name: string, keysBehind: (decision: Decision) => Iterable<string>, delayMs = 0): Watch {
+  watch(
+    name: string,
+    keysBehind: (decision: Decision) => Iterable<string>,
+    delayMs = 0,
+    limitMs: number = delayMs,
+  ): Watch {
+    const { clock } = this.#deps;
     const present = (): Iterable<string> => (this.#decision === undefined ? [] : keysBehind(this.#decision));
     return {
       name,
@@ -52,13 +58,20 @@ export class Planner {
       presentKeys: present,
       subscribe: (listener) => {
         let cancel: (() => void) | undefined;
+        let sinceMs: number | undefined;
         const look = (): void => {
-          cancel = undefined;
+          sinceMs = undefined;
           listener(present());
         };
         const tell = (): void => {
-          if (delayMs === 0) look();
-          else cancel ??= this.#deps.clock.after(delayMs, look);
+          if (delayMs === 0) {
+            look();
+            return;
+          }
+          const nowMs = clock.monotonicMs();
+          sinceMs ??= nowMs;
+          cancel?.();
+          cancel = clock.after(Math.min(delayMs, sinceMs + limitMs - nowMs), look);
         };
         this.#listeners.add(tell);
         return () => {
@@ -98,9 +111,12 @@ export class Planner {
 
   async #listenForSilence(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      const { enable, tunnelMonitorPeriod, eipEvictionTimeout } = this.#deps.config.current.feature.gatewayFailover;
+      const { gatewayFailover, failover } = this.#deps.config.current.feature;
+      const { enable, tunnelMonitorPeriod, tunnelUpdatePeriod, eipEvictionTimeout } = gatewayFailover;
       const timeoutMs = enable ? eipEvictionTimeout * 1000 : Number.POSITIVE_INFINITY;
-      if (this.#heartbeats.look(timeoutMs, tunnelMonitorPeriod * 1000)) this.#changes.tell();
+      // After the grace other agents have acted; what they report is one period away.
+      const graceMs = (failover.graceSeconds + tunnelUpdatePeriod) * 1000;
+      if (this.#heartbeats.look(timeoutMs, tunnelMonitorPeriod * 1000, graceMs)) this.#changes.tell();
       await wait(this.#deps.clock, tunnelMonitorPeriod * 1000, signal);
     }
   }
@@ -117,7 +133,10 @@ export class Planner {
       this.#subscribeTo(caches.gateways, ({ identity, view }) => [identity.generation, view.moves]),
       this.#subscribeTo(caches.policies, ({ identity }) => identity.generation),
       this.#subscribeTo(caches.clusterPolicies, ({ identity }) => identity.generation),
-      this.#subscribeTo(caches.tunnels, ({ view: { device, held } }) => ({ device, held })),
+      this.#subscribeTo(caches.tunnels, ({ view: { device, held, electorate } }) => ({
+        ...{ device, held },
+        isWatched: electorate !== undefined,
+      })),
     ];
   }
 

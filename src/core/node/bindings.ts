@@ -1,4 +1,9 @@
-/** Bindings as the statuses of policies record them: which slot belongs to which policy, and which nodes serve some. */
+/**
+ * Bindings: which slot belongs to which policy, and which node serves it. The statuses of policies record them; who owns an
+ * EIP now may be known earlier than it is recorded.
+ */
+import type { Ip } from '../ip/index.ts';
+import { standFor } from '../ownership/planned.ts';
 import type { PolicyIndex } from '../policy-index.ts';
 import { compareAge } from '../precedence.ts';
 import type { PolicySpecView, PolicyView } from '../view.ts';
@@ -18,11 +23,25 @@ export interface Bindings {
   readonly nodes: ReadonlySet<string>;
 }
 
+/** The node that a policy leaves through: the owner of its EIP, else the one that is recorded; undefined without a record. */
+export const nodeOf = ({ recorded }: PolicyView, owners: Owners): string | undefined => {
+  const eip = standFor(recorded.eip);
+  const owner = eip === undefined ? undefined : owners.get(eip);
+  return recorded.node === undefined ? undefined : (owner ?? recorded.node);
+};
+
+/** EIP -> its owner, where it is another one than the record says. */
+export type Owners = ReadonlyMap<Ip, string>;
+
+/** Nobody owns anything else than the record says. */
+export const asRecorded: Owners = new Map();
+
 /** Reads the bindings. Where two policies record one slot, the older one has it, as plan() decides too. */
-export const bindingsOf = ({ ranked }: PolicyIndex): Bindings => {
+export const bindingsOf = ({ ranked }: PolicyIndex, owners: Owners): Bindings => {
   const bySlot = new Map<number, Binding>();
   for (const { policy, spec } of ranked) {
-    const { slot, node } = policy.recorded;
+    const { slot } = policy.recorded;
+    const node = nodeOf(policy, owners);
     if (slot === undefined || node === undefined) continue;
     const other = bySlot.get(slot);
     if (other !== undefined && compareAge(other.policy, policy) < 0) continue;

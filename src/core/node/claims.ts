@@ -4,16 +4,22 @@
  */
 import { finding } from '../finding.ts';
 import { contains, emptySet, type IntervalSet, type Ip, parseCidrMasking, parseSet, positionOf } from '../ip/index.ts';
+import { standFor } from '../ownership/planned.ts';
 import { ofPair } from '../view.ts';
 import type { Binding } from './bindings.ts';
 import type { Claim, NodeProblem } from './desired.ts';
-import { type HostView, type NodeInput, type NodeSettings, parentIn } from './input.ts';
+import { type HostView, type NodeInput, type NodeOwnership, type NodeSettings, parentIn } from './input.ts';
 import { remember } from './remember.ts';
 import { familiesIn } from './tunnel-ends.ts';
 
 /** What a gateway node holds. */
 export interface Holdings {
+  /** All EIPs that lie ready or are in use here: the three lists below together. */
+  readonly ready: readonly Claim[];
   readonly claims: readonly Claim[];
+  readonly epochs: ReadonlyMap<Ip, number>;
+  readonly expected: readonly Claim[];
+  readonly standbys: readonly Claim[];
   /** EIPs that the node should hold and may not claim now. */
   readonly unclaimed: readonly Claim[];
   /** The source addresses of the slots that leave here. */
@@ -35,7 +41,8 @@ export interface Source {
 export const createHoldings = () => {
   const listsFor = remember((host: HostView, settings: NodeSettings) => {
     const interfacesFor = announcingInterfaces(host, settings);
-    return { claims: createClaimList(interfacesFor), unclaimed: createClaimList(interfacesFor) };
+    const list = () => createClaimList(interfacesFor);
+    return { ready: list(), claims: list(), expected: list(), standbys: list(), unclaimed: list() };
   });
   return (
     bindings: readonly Binding[],
@@ -44,10 +51,15 @@ export const createHoldings = () => {
     settings: NodeSettings,
     unclaimable: NodeInput['unclaimable'],
     nodeAddresses: ReadonlySet<Ip>,
+    holds: NodeOwnership['holds'] | undefined,
   ): Holdings => {
     const parent = parentIn(host);
     const families = familiesIn(settings);
+    const ready = new Set<Ip>();
     const claimed = new Set<Ip>();
+    const expected = new Set<Ip>();
+    const standbys = new Set<Ip>();
+    const epochs = new Map<Ip, number>();
     const unclaimed = new Set<Ip>();
     const sources: Source[] = [];
     const problems: NodeProblem[] = [];
@@ -66,10 +78,16 @@ export const createHoldings = () => {
           problems.push({ finding: finding('PoolOverlapsCluster', what), policy: policy.key });
           continue;
         }
-        const refusal = unclaimable.get(ip);
+        // What the network says of an EIP matters to the node that is to own it: that of another node is in use there.
+        const refusal = binding.node === node ? unclaimable.get(ip) : undefined;
         if (refusal === undefined) {
-          claimed.add(ip);
+          ready.add(ip);
           sources.push({ slot, ip });
+          const held = holds?.get(standFor(policy.recorded.eip) ?? ip);
+          if (held?.mode === 'owned') epochs.set(ip, held.epoch);
+          if (holds === undefined || held?.mode === 'owned') claimed.add(ip);
+          else if (binding.node === node) expected.add(ip);
+          else standbys.add(ip);
         } else {
           unclaimed.add(ip);
           if (refusal !== 'probing') problems.push({ finding: refusal, policy: policy.key });
@@ -79,7 +97,16 @@ export const createHoldings = () => {
     const lists = listsFor(host, settings);
     const claims = lists.claims(claimed);
     problems.push(...unannounced(bindings, node, claims));
-    return { claims, unclaimed: lists.unclaimed(unclaimed), sources, problems };
+    return {
+      ready: lists.ready(ready),
+      claims,
+      epochs,
+      expected: lists.expected(expected),
+      standbys: lists.standbys(standbys),
+      unclaimed: lists.unclaimed(unclaimed),
+      sources,
+      problems,
+    };
   };
 };
 

@@ -138,6 +138,47 @@ describe('a node that lacks something', () => {
   }
 });
 
+describe('strict start', () => {
+  const view = smallCluster({ 'red/p': {} });
+  const strict = {
+    settings: { ...nodeSettings, isStrict: true },
+    namespaces: [{ name: 'red', labels: {} }],
+  };
+  const keysOf = ({ table }: NodeDesired) => {
+    const { range4, range6, known4, known6 } = table.elements;
+    return [range4, range6, known4, known6].map((elements) => [...elements.keys()].toSorted());
+  };
+
+  it('knows the pods of the node, under a policy or not, and where pods are', () => {
+    const desired = desiredOf(view, 'w', strict);
+    assert.equal(desired.table.settings.isStrict, true);
+    assert.deepEqual(keysOf(desired), [
+      ['10.244.0.0/16'],
+      ['fd44::/32'],
+      ['10.244.1.7', '10.244.1.8', '10.244.1.9'],
+      ['fd44::7', 'fd44::8', 'fd44::9'],
+    ]);
+  });
+
+  it('does not know a pod whose namespace is not known, one without a network of its own, and one that has finished', () => {
+    const [first, second, third] = smallPods.filter(({ node }) => node === 'w');
+    assert.ok(first !== undefined && second !== undefined && third !== undefined);
+    const pods = [
+      { ...first, namespace: 'unheard-of' },
+      { ...second, isHostNetwork: true },
+      { ...third, isFinished: true },
+    ];
+    const [, , known4, known6] = keysOf(desiredOf(view, 'w', { ...strict, pods }));
+    assert.deepEqual([known4, known6], [[], []]);
+  });
+
+  it('keeps nobody back while it is not known where pods are, or when it is off', () => {
+    const [range4, range6] = keysOf(desiredOf(view, 'w', { ...strict, ranges: undefined }));
+    assert.deepEqual([range4, range6], [[], []]);
+    assert.deepEqual(keysOf(desiredOf(view, 'w')), [[], [], [], []]);
+  });
+});
+
 describe('families', () => {
   const view = smallCluster({ 'red/p': {}, 'red/node': { useNodeIP: true, destSubnet: ['8.8.8.8', '2606::/16'] } });
 

@@ -4,12 +4,13 @@
  * own elements; of a policy, the index, its slot, and the classes that have it.
  */
 import { compareText } from '../hash.ts';
-import { familyOf, type Ip } from '../ip/index.ts';
+import { emptySet, familyOf, type Ip } from '../ip/index.ts';
 import type { Labels } from '../labels.ts';
 import { insideOf, outsideOf } from '../outside.ts';
+import { standFor } from '../ownership/planned.ts';
 import { indexPolicies } from '../policy-index.ts';
 import type { ClusterRanges, NamespaceView } from '../view.ts';
-import { type Binding, type Bindings, bindingsOf } from './bindings.ts';
+import { asRecorded, type Binding, type Bindings, bindingsOf } from './bindings.ts';
 import { createHoldings } from './claims.ts';
 import { type Class, type ClassByAddress, createClassifier, type Net, netsOf } from './classes.ts';
 import type { Claim, NodeDesired, NodeProblem, TableSettings } from './desired.ts';
@@ -20,9 +21,10 @@ import {
   eipElements,
   forwardElements,
   sourceElements,
+  strictElements,
   tunnelElements,
 } from './elements.ts';
-import { type HostView, type NodeInput, type NodeSettings, parentIn } from './input.ts';
+import { type HostView, type NodeInput, type NodeOwnership, type NodeSettings, parentIn } from './input.ts';
 import { networkOf } from './network.ts';
 import { createReach, type Reach } from './reach.ts';
 import { remember } from './remember.ts';
@@ -37,6 +39,7 @@ import { verdictProblems, verdictsAt } from './verdicts.ts';
 export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
   const index = remember(indexPolicies);
   const bindingsFor = remember(bindingsOf);
+  const gatewaysFor = remember(gatewaysOf);
   const localFor = remember(localBindings);
   const reachFor = createReach();
   const families = remember(familiesIn);
@@ -53,6 +56,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
   const elements = {
     tunnel: remember(tunnelElements),
     cluster: remember(clusterElements),
+    strict: remember(strictElements),
     classes: remember(classElements),
     forward: remember(forwardElements),
     eips: remember(eipElements),
@@ -70,8 +74,10 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
     const ranges = input.ranges?.isKnown ? input.ranges : undefined;
     const on = families(settings);
     const policies = index(input.policies);
-    const bindings = bindingsFor(policies);
-    const reach = reachFor(input, bindings.nodes);
+    const { ownership } = input;
+    const owners = ownership?.owners ?? asRecorded;
+    const bindings = bindingsFor(policies, owners);
+    const reach = reachFor(input, gatewaysFor(bindings, ownership?.gateways));
     const { own, ends, numbers } = reach;
 
     const byAddress = classesOfPods(policies, input.pods, labels(input.namespaces));
@@ -80,29 +86,35 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
     const destinations = destinationsFor(classes, outside(ranges));
     const verdictOf = verdictsFor(node, host, reach, bindings);
 
-    const local = localFor(bindings, node);
+    const local = localFor(bindings, node, ownership?.standbys, ownership?.holds);
     const isGateway = local.length > 0;
-    const holdings = holdingsFor(local, node, host, settings, input.unclaimable, nodeAddresses(ends, host));
+    const { unclaimable } = input;
+    const taken = nodeAddresses(ends, host);
+    const holdings = holdingsFor(local, node, host, settings, unclaimable, taken, ownership?.holds);
 
     return {
       table: {
-        settings: settingsFor(settings, host),
+        settings: settingsFor(settings, host, ownership !== undefined),
         elements: {
           ...elements.tunnel(ends),
           ...elements.cluster(inside(ranges), on),
+          ...elements.strict(settings.isStrict, input.pods, input.namespaces, ranges?.pods ?? emptySet, on),
           ...elements.classes(byAddress, unknownSources, destinations, verdictOf, on),
           ...elements.forward(bindings, node, numbers),
-          ...elements.eips(holdings.claims),
+          ...elements.eips(holdings.ready),
           ...elements.sources(holdings.sources),
         },
       },
-      network: networkFor(settings, reach, isGateway, holdings.claims),
-      sysctls: sysctlsFor(settings, own.ok, isGateway, holdings.claims),
+      network: networkFor(settings, reach, isGateway, holdings.ready),
+      sysctls: sysctlsFor(settings, own.ok, isGateway, holdings.ready),
       claims: holdings.claims,
+      epochs: holdings.epochs,
+      expected: holdings.expected,
+      standbys: holdings.standbys,
       unclaimed: holdings.unclaimed,
       problems: sortedProblems([
         ...(own.ok ? [] : [{ finding: own.finding, policy: undefined }]),
-        ...verdictProblems(policiesIn(classes), node, ranges !== undefined, reach),
+        ...verdictProblems(policiesIn(classes), node, ranges !== undefined, reach, owners),
         ...holdings.problems,
       ]),
       gatewayNumbers: numbers,
@@ -110,9 +122,22 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
   };
 };
 
-/** The bindings whose traffic leaves on a node. */
-const localBindings = ({ bySlot }: Bindings, node: string): readonly Binding[] =>
-  [...bySlot.values()].filter((binding) => binding.node === node);
+/** The nodes that some policy leaves through, or may come to. */
+const gatewaysOf = ({ nodes }: Bindings, gateways: ReadonlySet<string> | undefined): ReadonlySet<string> =>
+  gateways === undefined ? nodes : nodes.union(gateways);
+
+/** The bindings whose traffic leaves on a node, or may come to. */
+const localBindings = (
+  { bySlot }: Bindings,
+  node: string,
+  standbys: NodeOwnership['standbys'] | undefined,
+  holds: NodeOwnership['holds'] | undefined,
+): readonly Binding[] =>
+  [...bySlot.values()].filter((binding) => {
+    if (binding.node === node) return true;
+    const eip = standFor(binding.policy.recorded.eip);
+    return eip !== undefined && (standbys?.has(eip) === true || holds?.has(eip) === true);
+  });
 
 const noLabels: Labels = {};
 
@@ -146,11 +171,11 @@ const USUAL_MTU = 1500;
 // An IP header and a TCP header, both without options.
 const HEADERS = { ipv4: 40, ipv6: 60 };
 
-const tableSettings = ({ device, port }: NodeSettings, host: HostView): TableSettings => {
+const tableSettings = ({ device, port, isStrict }: NodeSettings, host: HostView, isGated: boolean): TableSettings => {
   const parent = parentIn(host);
   const local = parent && underlayOf(parent);
   const mtu = tunnelMtu(parent?.mtu ?? USUAL_MTU, local === undefined ? 4 : familyOf(local));
-  return { device, port, mss: { ipv4: mtu - HEADERS.ipv4, ipv6: mtu - HEADERS.ipv6 } };
+  return { device, port, mss: { ipv4: mtu - HEADERS.ipv4, ipv6: mtu - HEADERS.ipv6 }, isGated, isStrict };
 };
 
 const sortedProblems = (problems: readonly NodeProblem[]): readonly NodeProblem[] =>

@@ -15,6 +15,12 @@ export interface NodeDesired {
   readonly sysctls: ReadonlyMap<string, string>;
   /** EIPs that this node owns. */
   readonly claims: readonly Claim[];
+  /** EIP -> the epoch of its owner, for those of `claims` that have one. */
+  readonly epochs: ReadonlyMap<Ip, number>;
+  /** EIPs that this node is to own by record, and that lie ready until nodes have agreed. */
+  readonly expected: readonly Claim[];
+  /** EIPs of other nodes that lie ready here: everything is as for an owned one, but the gate is shut. */
+  readonly standbys: readonly Claim[];
   /** EIPs that this node is to own but that are in `unclaimable` now: the agent goes on asking the network about them. */
   readonly unclaimed: readonly Claim[];
   /** What cannot be done on this node and why. Everything else is done all the same. */
@@ -37,6 +43,10 @@ export interface TableSettings {
   readonly port: number;
   /** The largest TCP segments that fit through the tunnel. */
   readonly mss: { readonly ipv4: number; readonly ipv6: number };
+  /** Whether EIPs leave only while this node owns them, as nodes agree among themselves; see src/dataplane/gate. */
+  readonly isGated: boolean;
+  /** Whether a pod that the agent does not know yet is kept from the outside. */
+  readonly isStrict: boolean;
 }
 
 /**
@@ -51,6 +61,10 @@ export const containers = {
   eips6: { key: 'ipv6_addr' },
   cluster4: { key: 'ipv4_addr', isInterval: true },
   cluster6: { key: 'ipv6_addr', isInterval: true },
+  range4: { key: 'ipv4_addr', isInterval: true },
+  range6: { key: 'ipv6_addr', isInterval: true },
+  known4: { key: 'ipv4_addr' },
+  known6: { key: 'ipv6_addr' },
   pod4: { key: 'ipv4_addr', value: 'mark' },
   pod6: { key: 'ipv6_addr', value: 'mark' },
   net4: { key: 'ipv4_addr', value: 'mark', isInterval: true },

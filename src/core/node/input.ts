@@ -1,6 +1,7 @@
 /** NodeInput: what NodeDesired is made from. Everything the agent of a node knows, already read. */
 import type { Finding } from '../finding.ts';
 import type { Ip } from '../ip/index.ts';
+import type { Held } from '../ownership/port.ts';
 import type { AddressPair, ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../view.ts';
 
 /**
@@ -23,6 +24,23 @@ export interface NodeInput {
   readonly unclaimable: ReadonlyMap<Ip, Finding | 'probing'>;
   /** From the last NodeDesired, or read from the kernel at the start. */
   readonly gatewayNumbers: ReadonlyMap<string, number>;
+  /** What nodes have agreed on among themselves; undefined where they do not: then what is recorded decides. */
+  readonly ownership: NodeOwnership | undefined;
+}
+
+/**
+ * Who owns which EIP by the protocol of src/core/ownership, as this node knows it. Each part keeps its identity while
+ * nothing in it changes. Of a pair, the IPv4 address stands for both.
+ */
+export interface NodeOwnership {
+  /** EIP -> its owner, where it is another one than the record says. */
+  readonly owners: ReadonlyMap<Ip, string>;
+  /** EIP -> what this node does for it. */
+  readonly holds: ReadonlyMap<Ip, Held>;
+  /** EIPs that this node may have to take over: all but the answering lies ready. */
+  readonly standbys: ReadonlySet<Ip>;
+  /** Nodes that may come to own an EIP: ways to them lie ready. */
+  readonly gateways: ReadonlySet<string>;
 }
 
 /** What the configuration says about a node. */
@@ -37,6 +55,8 @@ export interface NodeSettings {
   readonly tunnelPrefixLength: { readonly ipv4: number; readonly ipv6: number };
   /** Names of interfaces that match one of these carry no announcements. */
   readonly notAnnounced: readonly RegExp[];
+  /** Whether a pod of this node that is not known yet is kept from the outside. */
+  readonly isStrict: boolean;
 }
 
 /** What the agent read from the kernel. */
@@ -50,6 +70,8 @@ export interface HostView {
 export interface ParentView extends AddressPair {
   readonly name: string;
   readonly mtu: number;
+  /** The routers that its default routes lead to, one of each family at the most. */
+  readonly nextHops: readonly Ip[];
 }
 
 /** The parent interface of a host, if it has one. */

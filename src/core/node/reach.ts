@@ -1,5 +1,6 @@
 /** Reach: which nodes this node gets to through its tunnel, and the numbers of the gateway nodes among them. */
 import type { Decided } from '../finding.ts';
+import { isInUse } from '../tunnels.ts';
 import type { TunnelView } from '../view.ts';
 import { assignGatewayNumbers } from './gateway-numbers.ts';
 import type { NodeInput, NodeSettings } from './input.ts';
@@ -36,7 +37,7 @@ export const createReach = () => {
   const numbersFor = remember(assignGatewayNumbers);
   const readyFor = remember(
     (tunnels: readonly TunnelView[]): ReadonlySet<string> =>
-      new Set(tunnels.filter(({ recorded }) => recorded.phase === 'Ready').map(({ node }) => node)),
+      new Set(tunnels.filter((tunnel) => isInUse(tunnel.recorded.phase, tunnel)).map(({ node }) => node)),
     (a, b) => a.size === b.size && a.isSubsetOf(b),
   );
   const together = remember(

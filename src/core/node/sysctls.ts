@@ -13,9 +13,13 @@ export const sysctlsOf = (
   const sysctls = new Map<string, string>();
   if (hasIpv4) sysctls.set('net/ipv4/ip_forward', '1');
   if (hasIpv6) sysctls.set('net/ipv6/conf/all/forwarding', '1');
-  // Replies come out of the tunnel with addresses from anywhere. The kernel takes the larger of this and `all`, and the
-  // larger one, 2, is the looser (Documentation/networking/ip-sysctl.rst).
-  if (hasIpv4 && hasTunnel) sysctls.set(`net/ipv4/conf/${device}/rp_filter`, '2');
+  // Replies come out of the tunnel with addresses from anywhere, and only nodes can send through it. The check of sources
+  // would ask two tables about each packet; without it the kernel still asks whether the source is its own, but for the
+  // second setting (net/ipv4/fib_frontend.c, 6.18).
+  if (hasIpv4 && hasTunnel) {
+    sysctls.set(`net/ipv4/conf/${device}/rp_filter`, '0');
+    sysctls.set(`net/ipv4/conf/${device}/accept_local`, '1');
+  }
   // A connection that moves here from another gateway node is picked up in the middle.
   if (isGateway) sysctls.set('net/netfilter/nf_conntrack_tcp_loose', '1');
   for (const name of interfacesOf(claims.filter(({ ip }) => isIpv4(ip)))) {

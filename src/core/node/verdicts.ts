@@ -3,7 +3,7 @@ import { finding } from '../finding.ts';
 import type { IpFamily } from '../ip/index.ts';
 import { outcomeOf, type Site } from '../outcome.ts';
 import { ofPair, type PolicyView } from '../view.ts';
-import type { Bindings } from './bindings.ts';
+import { type Bindings, nodeOf, type Owners } from './bindings.ts';
 import type { NodeProblem } from './desired.ts';
 import { type HostView, parentIn } from './input.ts';
 import { DROP, LEAVE_ALONE, slotMark } from './numbers.ts';
@@ -40,8 +40,10 @@ const verdictOf = (policy: PolicyView, family: IpFamily, site: Site, { bySlot }:
   const { spec, recorded } = policy;
   // A policy that cannot be read is in no class.
   if (spec === undefined) return LEAVE_ALONE;
-  const { eip, node, slot } = recorded;
-  const isOwner = slot !== undefined && bySlot.get(slot)?.policy === policy;
+  const { eip, slot } = recorded;
+  const binding = slot === undefined ? undefined : bySlot.get(slot);
+  const isOwner = binding?.policy === policy;
+  const node = isOwner ? binding.node : recorded.node;
   const outcome = outcomeOf({ spec, eip, node, slot: isOwner ? slot : undefined }, family, site);
   switch (outcome.kind) {
     case 'gateway':
@@ -62,18 +64,21 @@ export const verdictProblems = (
   node: string,
   areRangesKnown: boolean,
   reach: Reach,
+  owners: Owners,
 ): NodeProblem[] => {
   const problems: NodeProblem[] = [];
-  for (const { key, spec, recorded } of policies) {
+  for (const policy of policies) {
+    const { key, spec } = policy;
     if (!areRangesKnown && spec?.destinations === undefined) {
       const what = `Node ${node} does not know what is outside the cluster, which policy ${key} is about.`;
       problems.push({ finding: finding('RangesUnknown', what), policy: key });
     }
     // Without a tunnel no gateway node is reached at all, and the node says so once.
-    if (!reach.own.ok || recorded.node === undefined || recorded.node === node) continue;
-    const why = whyUnreachable(recorded.node, reach);
+    const gateway = nodeOf(policy, owners);
+    if (!reach.own.ok || gateway === undefined || gateway === node) continue;
+    const why = whyUnreachable(gateway, reach);
     if (why === undefined) continue;
-    const what = `Node ${node} has no way to node ${recorded.node} of policy ${key}: ${why}.`;
+    const what = `Node ${node} has no way to node ${gateway} of policy ${key}: ${why}.`;
     problems.push({ finding: finding('GatewayUnreachable', what), policy: key });
   }
   return problems;

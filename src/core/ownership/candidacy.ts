@@ -169,6 +169,9 @@ export class Candidacy {
     holdings.drop(eip);
     if (keeps !== undefined) this.#context.hasChanged = true;
     this.#context.release([{ eip, epoch }], undefined);
+    // Else we would ask again and again, and be in the middle of a pause when its owner is lost.
+    const [owner] = planned?.candidates ?? [];
+    if (owner !== undefined && owner !== node) this.#context.voter.defer(eip, owner);
   }
 
   /** Forgets EIPs that no longer exist. */

@@ -59,6 +59,50 @@ describe('Ownership', () => {
     assert.ok((first?.atMs ?? 0) < (second?.atMs ?? 0));
   });
 
+  it('keeps the EIP when a vote is added while another voter is lost, although the new majority has to be asked', () => {
+    const stage = started({ witnesses: 1 });
+    const three = { generation: 1, voters: ['n0', 'n1', 'n2'], hasApi: false };
+    for (const node of stage.network.nodes) stage.network.setPlan(node, { ...stage.plan, electorate: three });
+    stage.run(600);
+    stage.network.powerOff(stage.node(1));
+    stage.run(900);
+    // Three of four votes are needed now, and two are there.
+    const four = { generation: 2, voters: ['n0', 'n1', 'n2', 'n3'], hasApi: false };
+    for (const node of stage.network.nodes) stage.network.setPlan(node, { ...stage.plan, electorate: four });
+    stage.run(1_500);
+    assert.deepEqual(ownersOf(stage), ['n0']);
+    assert.deepEqual(eventsIn(stage.told, 600), []);
+  });
+
+  it('takes over at once again after it was cut off and healed: it does not ask for what another one owns meanwhile', () => {
+    const stage = started();
+    isolate(stage, stage.node(0));
+    stage.run(800);
+    assert.deepEqual(ownersOf(stage), ['n1']);
+    stage.network.healLinks();
+    const epoch = stage.judge.changesOf(eip).at(-1)?.epoch ?? 0;
+    const eips = stage.plan.eips.map((planned) => ({ ...planned, epoch, candidates: ['n1', 'n0', 'n2'] }));
+    for (const node of stage.network.nodes) stage.network.setPlan(node, { ...stage.plan, eips });
+    stage.run(2_000);
+    stage.network.powerOff(stage.node(1));
+    stage.run(2_135);
+    assert.deepEqual(ownersOf(stage), ['n0']);
+  });
+
+  it('lets a node sleep that only wants to hear who owns, until it gets a part in it', () => {
+    const timing = timingOf(defaultTiming);
+    const ownership = new Ownership({ node: 'w', timing, held: [], nowMs: 0 });
+    const electorate = { generation: 1, voters: ['a', 'b', 'c'], hasApi: false };
+    const nothing = { electorate, gateways: [], nodes: [], eips: [] };
+    ownership.step({ kind: 'plan', plan: nothing }, 0);
+    let wakes = 0;
+    for (; ownership.wakeAtMs < 60_000; wakes += 1) ownership.step({ kind: 'wake' }, ownership.wakeAtMs);
+    assert.ok(wakes <= 60_000 / timing.renewMs + 2, `${wakes} times in a minute`);
+    const eips = [{ eip, epoch: 0, candidates: ['w', 'a'] }];
+    const effects = ownership.step({ kind: 'plan', plan: { ...nothing, gateways: ['w', 'a'], eips } }, 59_000);
+    assert.ok(effects.length > 0 || ownership.wakeAtMs <= 59_000 + timing.heartbeatMs);
+  });
+
   it('does not move back when the lost node returns', () => {
     const stage = started();
     stage.network.powerOff(stage.node(0));

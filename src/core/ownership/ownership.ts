@@ -141,7 +141,9 @@ export class Ownership {
     if (nowMs >= this.#nextBeatMs) {
       this.#beat(nowMs);
       this.#nextEchoMs = nowMs;
-      this.#nextBeatMs = Math.max(this.#nextBeatMs + timing.heartbeatMs, nowMs + timing.heartbeatMs / 2);
+      this.#nextBeatMs = this.#isBystander
+        ? nowMs + timing.renewMs
+        : Math.max(this.#nextBeatMs + timing.heartbeatMs, nowMs + timing.heartbeatMs / 2);
     }
     if (nowMs >= this.#nextEchoMs) this.#askKernels(nowMs);
     this.#expire(nowMs);
@@ -151,6 +153,12 @@ export class Ownership {
     this.#notices.pass(false, nowMs);
     this.#wantTie(nowMs);
     this.#sleep(nowMs);
+  }
+
+  /** Most nodes of a large cluster only want to hear who owns: they have no heartbeat to send and nothing to watch. */
+  get #isBystander(): boolean {
+    const { isGateway, plan, holdings } = this.#context;
+    return !isGateway && plan.eips.length === 0 && holdings.size === 0;
   }
 
   #beat(nowMs: number): void {
@@ -288,6 +296,10 @@ export class Ownership {
   #follow(plan: OwnershipPlan, nowMs: number): void {
     const context = this.#context;
     const { node, voter, hearing, holdings } = context;
+    const { generation } = context.plan.electorate;
+    // Before the first plan there are no voters whose word could hold.
+    const isOtherElectorate = generation > 0 && plan.electorate.generation !== generation;
+    if (isOtherElectorate) this.#keepPromises(plan.electorate.generation, nowMs);
     context.plan = plan;
     context.plannedByEip = new Map(plan.eips.map((planned) => [planned.eip, planned]));
     context.members = [...new Set([...plan.gateways, ...plan.electorate.voters])].filter((name) => name !== node);
@@ -309,7 +321,24 @@ export class Ownership {
       else holdings.drop(own.eip);
       context.hasChanged = true;
     }
+    this.#nextBeatMs = Math.min(this.#nextBeatMs, nowMs + context.timing.heartbeatMs);
+    // New voters are asked before what the old ones have promised runs out.
+    if (isOtherElectorate) this.#candidacy.renew(nowMs);
     this.#wake(nowMs);
+  }
+
+  /**
+   * Another electorate comes. What the voters of this one have promised still holds for its time: any majority of an
+   * electorate one step away has one of them in it. Else an owner would let go whenever a vote is added.
+   */
+  #keepPromises(generation: number, nowMs: number): void {
+    const { holdings, plan, timing } = this.#context;
+    if (Math.abs(generation - plan.electorate.generation) > 1) return;
+    for (const own of holdings.all) {
+      if (own.state !== 'owned') continue;
+      // Not by the vote of the API server: where it counts no longer, it is given back.
+      own.untilMs = Math.max(own.untilMs, Math.min(holdings.backedUntilMs(own, false), nowMs + timing.holdMs));
+    }
   }
 }
 

@@ -67,6 +67,7 @@ export class Replies {
     for (const { eip, epoch } of news) {
       const own = holdings.get(eip);
       if (own?.state === 'owned' && own.epoch < epoch) this.#context.letGo(own, 'later epoch', from);
+      this.#context.voter.presume(eip, from, epoch);
       if (epoch <= (this.#ownerEpochByEip.get(eip) ?? 0)) continue;
       this.#ownerEpochByEip.set(eip, epoch);
       this.#context.emit({ kind: 'owner', eip, epoch, node: from });

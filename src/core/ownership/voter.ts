@@ -52,9 +52,23 @@ export class Voter {
     return this.#lossesByNode.get(node) ?? 0;
   }
 
-  /** Takes from hearsay, such as the API, who has an EIP of which we know nothing. */
+  /**
+   * Takes from hearsay, such as the API, who has an EIP of which we know nothing, or only that somebody gave it up in an
+   * earlier epoch: a node that was cut off would else ask again and again for what another one owns since.
+   */
   presume(eip: Ip, node: string, epoch: number): void {
-    if (!this.#voteByEip.has(eip)) this.#set(eip, { node, epoch, isReleased: false, isPresumed: true, to: undefined });
+    const known = this.#voteByEip.get(eip);
+    if (known !== undefined && !(known.isReleased && known.epoch < epoch)) return;
+    this.#set(eip, { node, epoch, isReleased: false, isPresumed: true, to: undefined });
+  }
+
+  /**
+   * We have asked in vain and given our own vote back: somebody else has the EIP, and by hearsay this node. The epoch stays, so
+   * that what we were given before counts no longer.
+   */
+  defer(eip: Ip, node: string): void {
+    const known = this.#voteByEip.get(eip);
+    if (known?.isReleased) this.#set(eip, { ...known, node, isReleased: false, isPresumed: true, to: undefined });
   }
 
   /** Judges a claim. A later epoch than any that was seen is needed to get what another node had. */

@@ -1,6 +1,6 @@
 /** Views of what is one per cluster: the configuration and EgressClusterInfo. */
 import type { Config } from '../../api/config.ts';
-import { EgressClusterInfoStatus } from '../../api/egress-cluster-info.ts';
+import { EgressClusterInfoStatus, type Electorate as RecordedElectorate } from '../../api/egress-cluster-info.ts';
 import {
   difference,
   emptySet,
@@ -11,6 +11,7 @@ import {
   poolOf,
   setOfIps,
 } from '../ip/index.ts';
+import type { Electorate } from '../ownership/port.ts';
 import type { ClusterRanges, Settings } from '../view.ts';
 import { type ApiObject, readStatus } from './api-object.ts';
 
@@ -36,6 +37,14 @@ export const projectClusterInfo = (object: ApiObject | undefined): ClusterRanges
     custom: rangesOf(ignored?.custom),
   };
 };
+
+/** The electorate that an EgressClusterInfo names; undefined while there is none. */
+export const projectElectorate = (object: ApiObject | undefined): Electorate | undefined =>
+  electorateOf(object && readStatus(EgressClusterInfoStatus, object)?.electorate);
+
+/** An electorate as the protocol reads it. */
+export const electorateOf = (recorded: RecordedElectorate | undefined): Electorate | undefined =>
+  recorded && { generation: recorded.generation, voters: recorded.voters, hasApi: recorded.apiVotes };
 
 // The first IPv6 address of a subnet is the anycast address of its routers (RFC 4291 section 2.6.1); poolOf has
 // taken the first and the last address of an IPv4 subnet away.

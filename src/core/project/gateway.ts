@@ -69,6 +69,7 @@ const specOf = (
         ? undefined
         : { names, selector: allowed === undefined ? undefined : selector(allowed, 'allowedNamespaces') },
     isClusterDefault: spec.clusterDefault,
+    keepsConnections: spec.keepConnections,
   };
 };
 

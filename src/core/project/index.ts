@@ -4,7 +4,7 @@
  * Nothing is decided here.
  */
 export type { ApiObject, Metadata } from './api-object.ts';
-export { projectClusterInfo, projectSettings } from './cluster.ts';
+export { electorateOf, projectClusterInfo, projectElectorate, projectSettings } from './cluster.ts';
 export { projectGateway } from './gateway.ts';
 export {
   type NamespaceObject,
@@ -15,4 +15,5 @@ export {
   projectPod,
 } from './node.ts';
 export { projectClusterPolicy, projectPolicy } from './policy.ts';
+export { projectRoster } from './roster.ts';
 export { projectTunnel } from './tunnel.ts';

@@ -111,5 +111,6 @@ const recordOf = (status: PolicyStatus | undefined): RecordedBinding => {
     addresses: addressSetsOf({ ipv4, ipv6 }),
     node: status?.node || undefined,
     slot: status?.slot,
+    epoch: status?.epoch ?? 0,
   };
 };

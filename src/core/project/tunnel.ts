@@ -4,6 +4,7 @@ import { isReason, reasons } from '../../api/reasons.ts';
 import type { DeviceView, TunnelView } from '../view.ts';
 import { ipOrNone, ipv4OrNone, ipv6OrNone } from './address.ts';
 import { type ApiObject, createdAtMsOf, readStatus } from './api-object.ts';
+import { electorateOf } from './cluster.ts';
 
 /** The view of a tunnel; the caller has a clock and says how the heartbeat stands. */
 export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbeat']): TunnelView => {
@@ -29,6 +30,7 @@ export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbea
       const parsed = ipOrNone(ip);
       return parsed === undefined ? [] : [{ ip: parsed, epoch }];
     }),
+    electorate: electorateOf(status?.report?.electorate),
   };
 };
 

@@ -1,7 +1,9 @@
 /** Random events on a World: what users, nodes and agents can do to a cluster. Not shipped. */
+import { PolicyStatus } from '../../api/policy.ts';
+import { readStatus } from '../project/api-object.ts';
 import type { ApiObject } from '../project/index.ts';
 import { gatewayObject, nodeObject, type PolicyShape, policyObject, putPolicy } from './objects.ts';
-import type { World } from './world.ts';
+import { takeOver, type World } from './world.ts';
 
 /** Something that happens to one object; `at` comes from the place of the event in its sequence. */
 export type Event =
@@ -12,7 +14,9 @@ export type Event =
   | { readonly kind: 'node'; readonly name: string; readonly isReady: boolean; readonly labels: Record<string, string> }
   | { readonly kind: 'dropNode'; readonly name: string }
   | { readonly kind: 'silence'; readonly name: string; readonly isSilent: boolean }
-  | { readonly kind: 'namespace'; readonly name: string; readonly labels: Record<string, string> };
+  | { readonly kind: 'namespace'; readonly name: string; readonly labels: Record<string, string> }
+  /** A node takes over the EIP of a policy, if it has one. */
+  | { readonly kind: 'takeOver'; readonly key: string; readonly name: string };
 
 /** A gateway as numbers, so that the reference of a test knows its pool without reading address text. */
 export interface GatewayChoice {
@@ -43,7 +47,7 @@ const policyKeys = [
 const kinds = [
   ...(['policy', 'policy', 'policy', 'policy', 'policy', 'policy', 'dropPolicy', 'dropPolicy'] as const),
   ...(['node', 'node', 'node', 'dropNode', 'silence', 'silence'] as const),
-  ...(['gateway', 'gateway', 'dropGateway', 'namespace'] as const),
+  ...(['gateway', 'gateway', 'dropGateway', 'namespace', 'takeOver', 'takeOver', 'takeOver'] as const),
 ] as const;
 
 /** How many numbers an event is made from. */
@@ -74,6 +78,8 @@ export const eventFrom = (numbers: readonly number[]): Event => {
       return { kind, name: pick(nodeNames) };
     case 'silence':
       return { kind, name: pick(nodeNames), isSilent: pick([false, true]) };
+    case 'takeOver':
+      return { kind, key: pick(policyKeys), name: pick(nodeNames) };
     case 'namespace': {
       const labels = pick<Record<string, string>>([{}, { 'spidernet.io/egressgateway-default': 'g2' }]);
       return { kind, name: pick(namespaceNames), labels };
@@ -171,9 +177,19 @@ export const happen = (world: World, event: Event, at: number): void => {
     case 'namespace':
       world.namespaces.set(event.name, { metadata: { name: event.name, labels: event.labels } });
       return;
+    case 'takeOver':
+      takeOver(world, event.name, eipIn(world, event.key));
+      return;
     default:
       event satisfies never;
   }
+};
+
+/** The addresses that the status of a policy records. */
+const eipIn = (world: World, key: string): readonly string[] => {
+  const policy = world.policies.get(key);
+  const { ipv4, ipv6 } = (policy && readStatus(PolicyStatus, policy)?.eip) ?? {};
+  return [ipv4, ipv6].filter((ip) => ip !== undefined && ip !== '').map(String);
 };
 
 const gatewayOf = (name: string, choice: GatewayChoice, at: number): ApiObject => {

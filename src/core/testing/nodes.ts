@@ -17,6 +17,7 @@ export const nodeSettings: NodeSettings = {
   hasChecksums: true,
   tunnelPrefixLength: { ipv4: 16, ipv6: 112 },
   notAnnounced: [/^cali/],
+  isStrict: false,
 };
 
 /** What the agent of a node knows; its host has the parent interface that its tunnel reports. */
@@ -31,7 +32,7 @@ export const nodeInput = (
     node,
     settings: nodeSettings,
     host: {
-      parent: { name: 'eth0', mtu: 1500, ...parent },
+      parent: { name: 'eth0', mtu: 1500, nextHops: [], ...parent },
       interfaces: [{ name: 'eth0', networks: ['192.0.2.0/24', '10.6.0.0/16', 'fd06::/16'] }],
     },
     ranges: view.ranges,
@@ -41,6 +42,7 @@ export const nodeInput = (
     pods: pods.filter((pod) => pod.node === node),
     unclaimable: new Map(),
     gatewayNumbers: new Map(),
+    ownership: undefined,
     ...over,
   };
 };

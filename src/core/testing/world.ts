@@ -117,7 +117,8 @@ export const record = (world: World, plan: Plan): void => {
     const metadata = existing?.metadata ?? { name: tunnel.node, creationTimestamp: '2026-01-01T00:00:00Z' };
     const { tunnel: written, ...rest } = recordTunnel(tunnel);
     const parent = existing && agentPart(existing);
-    world.tunnels.set(tunnel.node, { metadata, status: { ...rest, tunnel: { ...written, ...parent } } });
+    const report = existing === undefined ? {} : { report: reportIn(existing) };
+    world.tunnels.set(tunnel.node, { metadata, status: { ...rest, tunnel: { ...written, ...parent }, ...report } });
   }
   for (const node of plan.orphanTunnels) world.tunnels.delete(node);
 };
@@ -133,6 +134,32 @@ export const agentsReport = (world: World): void => {
     const parent = { name: 'eth0', ...(ipv4 === undefined ? {} : { ipv4 }), ...(ipv6 === undefined ? {} : { ipv6 }) };
     world.tunnels.set(name, { ...tunnel, status: { ...(status ?? {}), tunnel: { ...(written ?? {}), parent } } });
   }
+};
+
+/** The EIPs that agents report to hold, with their epochs, by node; a report that is not of tests holds none. */
+export const heldIn = (world: World): ReadonlyMap<string, readonly HeldEip[]> =>
+  new Map([...world.tunnels].map(([node, tunnel]) => [node, reportIn(tunnel).eips ?? []]));
+
+/** Lets a node take an EIP over: it reports the addresses with an epoch later than any other, and no other node has them. */
+export const takeOver = (world: World, node: string, ips: readonly string[]): void => {
+  const latest = Math.max(0, ...[...heldIn(world).values()].flat().map(({ epoch }) => epoch));
+  for (const [name, tunnel] of world.tunnels) {
+    const kept = (reportIn(tunnel).eips ?? []).filter(({ ip }) => !ips.includes(ip));
+    const taken = name === node ? ips.map((ip) => ({ ip, epoch: latest + 1 })) : [];
+    const report = { ...reportIn(tunnel), eips: [...kept, ...taken] };
+    world.tunnels.set(name, { ...tunnel, status: { ...(tunnel.status ?? {}), report } });
+  }
+};
+
+interface HeldEip {
+  readonly ip: string;
+  readonly epoch: number;
+}
+
+const reportIn = ({ status }: ApiObject): { readonly eips?: readonly HeldEip[] } => {
+  const report = typeof status === 'object' && status !== null && 'report' in status ? status.report : undefined;
+  // Reports in a World are those that tests put there.
+  return typeof report === 'object' && report !== null ? (report as { readonly eips?: readonly HeldEip[] }) : {};
 };
 
 const setStatus = (objects: Map<string, ApiObject>, name: string, status: unknown): void => {

@@ -35,14 +35,20 @@ const programsWith = (marks: readonly number[], told: string[], code = 0, stderr
 });
 
 const noFiles = async (): Promise<undefined> => undefined;
+const none = (): number => 0;
 
 test('only slots that connections carry are forgotten, many with one program', async () => {
   const told: string[] = [];
   const marks = Array.from({ length: 300 }, (_, slot) => 0x26000000 + slot);
-  const conntrack = createConntrack({ programs: programsWith(marks, told), readProc: noFiles, commands });
-  await conntrack.forget({ slots: [1, 299, 300, 0x3fff], eips: [], here: [] });
+  const conntrack = createConntrack({
+    programs: programsWith(marks, told),
+    readProc: noFiles,
+    forgetStrays: none,
+    commands,
+  });
+  await conntrack.forget({ slots: [1, 299, 300, 0x3fff], eips: [], here: [], elsewhere: [] });
   assert.deepEqual(told, ['-D -m 0x26000001\n-D -m 0x2600012b\n']);
-  await conntrack.forget({ slots: Array.from({ length: 1000 }, (_, slot) => slot), eips: [], here: [] });
+  await conntrack.forget({ slots: Array.from({ length: 1000 }, (_, slot) => slot), eips: [], here: [], elsewhere: [] });
   assert.deepEqual(
     told.slice(1).map((text) => text.trim().split('\n').length),
     [128, 128, 44],
@@ -52,16 +58,21 @@ test('only slots that connections carry are forgotten, many with one program', a
 
 test('a single slot is forgotten without a look first', async () => {
   const told: string[] = [];
-  const conntrack = createConntrack({ programs: programsWith([], told), readProc: noFiles, commands });
-  await conntrack.forget({ slots: [0x3fff], eips: [], here: [] });
+  const conntrack = createConntrack({
+    programs: programsWith([], told),
+    readProc: noFiles,
+    forgetStrays: none,
+    commands,
+  });
+  await conntrack.forget({ slots: [0x3fff], eips: [], here: [], elsewhere: [] });
   assert.deepEqual(told, ['-D -m 0x26003fff\n']);
 });
 
 test('a program that fails or is missing is an error with a code', async () => {
   const programs = programsWith([], [], 127, 'spawn conntrack ENOENT');
-  const conntrack = createConntrack({ programs, readProc: noFiles, commands });
+  const conntrack = createConntrack({ programs, readProc: noFiles, forgetStrays: none, commands });
   for (const slots of [[1], [1, 2]]) {
-    await assert.rejects(conntrack.forget({ slots, eips: [], here: [] }), {
+    await assert.rejects(conntrack.forget({ slots, eips: [], here: [], elsewhere: [] }), {
       code: 'CONNTRACK_FAILED',
       message: 'cannot forget the connections of slots and EIPs: spawn conntrack ENOENT',
     });
@@ -80,8 +91,8 @@ test('the usage is the sum over all processors, and zero on a kernel without the
     ].join('\n'),
   };
   const programs = programsWith([], []);
-  const full = createConntrack({ programs, readProc: async (path) => files[path], commands });
+  const full = createConntrack({ programs, readProc: async (path) => files[path], forgetStrays: none, commands });
   assert.deepEqual(await full.readUsage(), { entries: 4711, limit: 262_144, insertFailed: 26, dropped: 1 });
-  const empty = createConntrack({ programs, readProc: noFiles, commands });
+  const empty = createConntrack({ programs, readProc: noFiles, forgetStrays: none, commands });
   assert.deepEqual(await empty.readUsage(), { entries: 0, limit: 0, insertFailed: 0, dropped: 0 });
 });

@@ -10,6 +10,7 @@ import { familyOf, type Ip } from '../../core/ip/index.ts';
 import { markText, SLOT_KIND, slotMark } from '../../core/node/numbers.ts';
 import type { Ended, Programs } from '../program.ts';
 import type { StateFile } from '../state-file.ts';
+import type { ForgetStrays } from './strays.ts';
 
 export interface Conntrack {
   /**
@@ -27,8 +28,10 @@ export interface Gone {
   readonly slots: readonly number[];
   /** EIPs that this node holds no longer. */
   readonly eips: readonly Ip[];
-  /** Slots that leave from this node: those with a connection that keeps its source left through another one before. */
+  /** Slots that leave from this node: connections of theirs that keep their source left through another one before. */
   readonly here: readonly number[];
+  /** Slots that left from this node and leave elsewhere: connections of theirs that have an EIP would leave with it twice. */
+  readonly elsewhere: readonly number[];
 }
 
 export interface ConntrackUsage {
@@ -44,6 +47,7 @@ export interface ConntrackDeps {
   readonly programs: Programs;
   /** The text of a file below /proc, such as `sys/net/netfilter/nf_conntrack_max`; undefined when it is not there. */
   readonly readProc: (path: string) => Promise<string | undefined>;
+  readonly forgetStrays: ForgetStrays;
   /** A file for commands, and where the program finds it. */
   readonly commands: StateFile & { readonly path: string };
 }
@@ -53,24 +57,19 @@ const AT_ONCE = 128;
 const LIMIT_MS = 30_000;
 
 /** The connection table of this node. */
-export const createConntrack = ({ programs, readProc, commands }: ConntrackDeps): Conntrack => {
-  /** The marks of slots that connections carry, and of those that have one which keeps its source. */
-  const look = async (): Promise<{ readonly all: ReadonlySet<number>; readonly keeping: ReadonlySet<number> }> => {
-    const all = new Set<number>();
-    const keeping = new Set<number>();
+export const createConntrack = ({ programs, readProc, forgetStrays, commands }: ConntrackDeps): Conntrack => {
+  /** The marks of slots that connections carry. */
+  const look = async (): Promise<ReadonlySet<number>> => {
+    const found = new Set<number>();
     const ended = await programs.follow(
       ['conntrack', '-L', '-m', `${markText(SLOT_KIND)}/${markText(SLOT_CONNECTION_MASK)}`],
       (line) => {
-        const mark = Number(/ mark=(\d+)/.exec(line)?.[1]);
-        all.add(mark);
-        // Replies come to the address that the connection left with.
-        const [, source, sender] = / src=(\S+) .*? src=\S+ dst=(\S+)/.exec(line) ?? [];
-        if (source !== undefined && source === sender) keeping.add(mark);
+        found.add(Number(/ mark=(\d+)/.exec(line)?.[1]));
       },
       AbortSignal.timeout(LIMIT_MS),
     );
     if (ended.code !== 0) throw failed(ended);
-    return { all, keeping };
+    return found;
   };
 
   /** One program takes many commands this way, and unlike a single one it does not call it a failure to find nothing. */
@@ -84,19 +83,17 @@ export const createConntrack = ({ programs, readProc, commands }: ConntrackDeps)
   };
 
   return {
-    forget: async ({ slots, eips, here }) => {
+    forget: async ({ slots, eips, here, elsewhere }) => {
       // One look spares a walk for each slot that has no connection.
-      const found = slots.length > 1 || here.length > 0 ? await look() : undefined;
-      const busy = [
-        ...slots.filter((slot) => found?.all.has(slotMark(slot)) ?? true),
-        ...here.filter((slot) => found?.keeping.has(slotMark(slot))),
-      ];
+      const found = slots.length > 1 ? await look() : undefined;
+      const busy = slots.filter((slot) => found?.has(slotMark(slot)) ?? true);
       const lines = [
         ...busy.map((slot) => `-D -m ${markText(slotMark(slot))}`),
         // Replies come to the EIP, so it is the destination of that direction.
         ...eips.map((ip) => `-D -f ipv${familyOf(ip)} --reply-dst ${ip}`),
       ];
-      let forgotten = 0;
+      const hasTurned = here.length + elsewhere.length > 0;
+      let forgotten = hasTurned ? forgetStrays({ here: new Set(here), elsewhere: new Set(elsewhere) }) : 0;
       for (let start = 0; start < lines.length; start += AT_ONCE) {
         forgotten += await forgetSome(lines.slice(start, start + AT_ONCE));
       }

@@ -58,7 +58,13 @@ const listing = (links: readonly LinkListed[], routes: readonly RouteListed[]): 
 const byRoute: ParentChoice = { kind: 'defaultRoute' };
 const parentOf = (links: readonly LinkListed[], routes: readonly RouteListed[], choice: ParentChoice = byRoute) => {
   const { parent } = hostOf(listing(links, routes), choice, usualNames);
-  return 'finding' in parent ? parent.finding : parent;
+  if ('finding' in parent) return parent.finding;
+  const { nextHops: _, ...rest } = parent;
+  return rest;
+};
+const nextHopsOf = (links: readonly LinkListed[], routes: readonly RouteListed[], choice: ParentChoice = byRoute) => {
+  const { parent } = hostOf(listing(links, routes), choice, usualNames);
+  return 'finding' in parent ? parent.finding : parent.nextHops;
 };
 const announcing = (...links: readonly LinkListed[]): readonly string[] =>
   hostOf(listing(links, []), byRoute, usualNames).interfaces.map(({ name }) => name);
@@ -99,6 +105,18 @@ describe('the interface that carries the tunnel', () => {
   test('of several ways of one route, the first', () => {
     const parent = parentOf(both, [route('default', 'eth1', { isComplex: true, via: ip('10.7.0.1') })]);
     assert.deepEqual(parent, { name: 'eth1', mtu: 9000, ipv4: '10.7.0.11', ipv6: undefined });
+  });
+
+  test('its next hops are those of its own default routes, one of each family', () => {
+    const [first, second, sixth] = [ip('10.6.0.1'), ip('10.6.0.2'), ip('fd06::1')];
+    const routes = [
+      route('default', 'eth0', { via: second, metric: 200 }),
+      route('default', 'eth0', { via: first, metric: 100 }),
+      route('default', 'eth0', { family: 6, via: sixth }),
+      route('default', 'eth1', { via: ip('10.7.0.1'), metric: 300 }),
+    ];
+    assert.deepEqual(nextHopsOf(both, routes), [first, sixth]);
+    assert.deepEqual(nextHopsOf(both, routes, { kind: 'interface', name: 'eth1' }), [ip('10.7.0.1')]);
   });
 
   test('a named interface needs no route', () => {

@@ -40,7 +40,15 @@ const parentOf = (
   if (ipv4 === undefined && ipv6 === undefined) {
     return { finding: finding('ParentAddressMissing', `The interface ${name} for the tunnel has no usable address.`) };
   }
-  return { name, mtu: link.mtu, ipv4, ipv6 } satisfies ParentView;
+  const own = defaults.filter(({ device }) => device === name);
+  const nextHops = [4, 6].map((family) => own.find((route) => route.family === family)?.via);
+  return {
+    name,
+    mtu: link.mtu,
+    ipv4,
+    ipv6,
+    nextHops: nextHops.filter((via) => via !== undefined),
+  } satisfies ParentView;
 };
 
 const missingParent = (what: string): HostView['parent'] => ({ finding: finding('ParentInterfaceMissing', what) });

@@ -18,6 +18,7 @@ import { type LinkPlan, planLinks, refusalWithoutGbp } from './links.ts';
 import { type Listing, readListing } from './listing.ts';
 import type { DeviceNames } from './ours.ts';
 import { settledAs } from './settled.ts';
+import { type IsInStep, inStepWith } from './told.ts';
 import { type Clock, watchNetwork } from './watch.ts';
 
 export type { NetworkActual } from './actual.ts';
@@ -66,7 +67,13 @@ const nothing: NetworkDesired = {
 
 /** The network of this node. */
 export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network => {
-  let desiredProxies: NetworkDesired['proxies'] = [];
+  // What was asked for last, and which lines of a monitor say nothing else.
+  let wanted = nothing;
+  let told: { readonly desired: NetworkDesired; readonly isInStep: IsInStep } | undefined;
+  // What the host was read from while nothing else was known, for the step that follows.
+  let listed: Listing | undefined;
+  // How often somebody was distrusted: what was read while that happened is not kept.
+  let doubts = 0;
   let hostInterfaces: ReadonlySet<string> = new Set();
   // What grow has found, for the trim that follows with the same value. What grow has put since is desired: not for trim.
   let grown: (Held & { readonly isWhole: boolean }) | undefined;
@@ -75,11 +82,16 @@ export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network 
 
   const list = (): Promise<Listing> => readListing(programs, names.tunnel);
   const read = async (): Promise<NetworkActual> => actualOf(await list(), names);
+  const isInStep: IsInStep = (line) => {
+    if (told?.desired !== wanted) told = { desired: wanted, isInStep: inStepWith(wanted) };
+    return told.isInStep(line);
+  };
 
   const trim = async (desired: NetworkDesired): Promise<NetworkOutcome> => {
     const before = grown?.desired === desired ? grown : undefined;
     grown = undefined;
-    desiredProxies = desired.proxies;
+    listed = undefined;
+    wanted = desired;
     const actual = before?.actual ?? (await read());
     const outcome = await runChanges(programs, surplus(desired, actual));
     const isWhole = before?.isWhole === true && outcome.refused.length === 0;
@@ -93,8 +105,9 @@ export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network 
       const known = isDeepStrictEqual(settled?.desired.links, desired.links) ? settled?.actual : undefined;
       grown = undefined;
       settled = undefined;
-      desiredProxies = desired.proxies;
-      let actual = known ?? (await read());
+      wanted = desired;
+      let actual = known ?? (listed === undefined ? await read() : actualOf(listed, names));
+      listed = undefined;
       const plans = known === undefined ? planLinks(desired.links, actual) : [];
       let outcome = nothingDone;
       for (const plan of plans) outcome = joined(outcome, await carryOut(programs, plan));
@@ -110,12 +123,17 @@ export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network 
     },
     trim,
     distrust: () => {
+      doubts += 1;
       grown = undefined;
       settled = undefined;
+      listed = undefined;
     },
     read,
     readHost: async (choice) => {
-      const host = hostOf(await list(), choice, names);
+      const before = doubts;
+      const listing = await list();
+      listed = settled === undefined && doubts === before ? listing : undefined;
+      const host = hostOf(listing, choice, names);
       const parent = 'name' in host.parent ? [host.parent.name] : [];
       hostInterfaces = new Set([...parent, ...host.interfaces.map(({ name }) => name)]);
       return host;
@@ -123,7 +141,7 @@ export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network 
     remove: () => trim(nothing),
     watch: (onChange, signal) =>
       watchNetwork(
-        { programs, clock, names, proxies: () => desiredProxies, interfaces: () => hostInterfaces },
+        { programs, clock, names, proxies: () => wanted.proxies, interfaces: () => hostInterfaces, isInStep },
         onChange,
         signal,
       ),

@@ -26,6 +26,8 @@ export interface WatchDeps {
   readonly proxies: () => NetworkDesired['proxies'];
   /** Interfaces of the node that matter to us, as last read. */
   readonly interfaces: () => ReadonlySet<string>;
+  /** True for a line that tells what should be so; see told.ts. */
+  readonly isInStep: (line: string) => boolean;
 }
 
 // A start takes some milliseconds, more on a busy node. What happened before is found by the read that the call leads to.
@@ -54,13 +56,13 @@ const lookSometimes = async ({ clock }: WatchDeps, onChange: () => void, signal:
 };
 
 const followMonitor = async (deps: WatchDeps, onChange: () => void, signal: AbortSignal): Promise<void> => {
-  const { programs, clock, names, interfaces } = deps;
+  const { programs, clock, names, interfaces, isInStep } = deps;
   while (!signal.aborted) {
     const cancel = clock.after(LISTENS_AFTER_MS, onChange);
     await programs.follow(
       ['ip', '-o', 'monitor', 'link', 'address', 'route', 'rule', 'neigh'],
       (line) => {
-        if (concerns(line, names, interfaces())) onChange();
+        if (concerns(line, names, interfaces()) && !isInStep(line)) onChange();
       },
       signal,
     );

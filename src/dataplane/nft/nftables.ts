@@ -22,6 +22,7 @@ import { isStale, refusalOf } from './refusal.ts';
 import {
   type HeldTable,
   renderChanges,
+  renderNewTable,
   renderRemoval,
   renderRenewal,
   renderReplacement,
@@ -32,6 +33,8 @@ import { type StoredElements, type StoredName, storedContainers, storedOf, TABLE
 
 /** The table of one node. Calls that change it or read it wait for each other. */
 export interface Nftables {
+  /** The first of `LENT_SIGNATURES` numbers with which other parts of the process sign their changes of the table. */
+  readonly lentSignatures: number;
   /**
    * Makes the table hold what is desired, in one transaction of only what differs. Reads the kernel first if its content
    * is not known. Rejects with NFT_REFUSED (its data is RefusalData); then what the kernel had stays in force. Rejects
@@ -91,6 +94,8 @@ interface Held extends HeldTable {
 const LIMIT_MS = 60_000;
 /** Signatures of one process differ in these many ways, then they start again; each stays for seconds only. */
 const SIGNATURES_EACH = 0x10000;
+/** The second half of them is for others. */
+export const LENT_SIGNATURES = 0x8000;
 
 class KernelTable implements Nftables {
   readonly #deps: NftablesDeps;
@@ -101,6 +106,8 @@ class KernelTable implements Nftables {
   #held: Held | undefined;
   /** True: what is held must be read first. */
   #isDoubted = true;
+  /** True: the kernel had no table of our name when it was read last. */
+  #isAbsent = false;
   /** True: others changed chains since the last replacement. The listing alone would not tell if it was in that moment. */
   #areChainsForeign = false;
   /** What apply made last, to tell drift. */
@@ -111,6 +118,10 @@ class KernelTable implements Nftables {
   constructor(deps: NftablesDeps) {
     this.#deps = deps;
     this.#firstSignature = Math.floor(deps.random() * 0x10000) * SIGNATURES_EACH;
+  }
+
+  get lentSignatures(): number {
+    return this.#firstSignature + LENT_SIGNATURES;
   }
 
   apply(desired: TableDesired): Promise<TableOutcome> {
@@ -168,17 +179,23 @@ class KernelTable implements Nftables {
       areChainsOurs: true,
     };
     let drift: readonly Drift[] = [];
+    let isNew = false;
     for (let wasRead = false; ; ) {
       if (this.#isDoubted) {
         drift = await this.#learn();
         wasRead = true;
+      }
+      // A table of ours that somebody has deleted comes back whole, in one transaction.
+      if (this.#isAbsent && this.#applied === undefined) {
+        await this.#begin(wanted, desired.settings);
+        isNew = true;
       }
       const held = this.#held;
       const wasReplaced = held?.text !== text || !held.areChainsOurs;
       const changes = held === undefined ? [] : diffElements(held.elements, elements);
       if (!wasReplaced && changes.length === 0) {
         this.#applied = elements;
-        return { changed: 0, wasReplaced, drift };
+        return { changed: isNew ? sizeOf(elements) : 0, wasReplaced: isNew, drift };
       }
       if (wasReplaced) this.#areChainsForeign = false;
       const { script, ended } = wasReplaced
@@ -188,12 +205,25 @@ class KernelTable implements Nftables {
         this.#held = wanted;
         this.#applied = elements;
         if (wasReplaced) await this.#remember(text);
-        return { changed: wasReplaced ? sizeOf(elements) : differingIn(changes), wasReplaced, drift };
+        const isAll = wasReplaced || isNew;
+        return { changed: isAll ? sizeOf(elements) : differingIn(changes), wasReplaced: isAll, drift };
       }
       if (wasRead || !isStale(ended)) throw refusalOf('change the nft table', ended, script);
       // The kernel does not hold what we thought, and nobody has told us yet.
       this.#isDoubted = true;
     }
+  }
+
+  /**
+   * Makes the first table of a node, without elements: nobody is worse off than before, and how the kernel lists its chains
+   * is found out in a moment. With ten thousand pods in it that takes as long as to load them.
+   */
+  async #begin(wanted: Held, settings: TableDesired['settings']): Promise<void> {
+    const { script, ended } = await this.#load(renderNewTable(settings, this.#sign()));
+    if (ended.code !== 0) throw refusalOf('make the nft table', ended, script);
+    this.#isAbsent = false;
+    this.#held = { ...wanted, elements: noElements };
+    await this.#remember(wanted.text);
   }
 
   /** Loads all chains anew: in the table that is there if that can be, else with a new one. */
@@ -215,6 +245,7 @@ class KernelTable implements Nftables {
     this.#isDoubted = false;
     try {
       const actual = await this.#read();
+      this.#isAbsent = actual === undefined;
       const record = readRecord(await this.#deps.file.read());
       const areChainsOurs = record?.chains === actual?.chains && !this.#areChainsForeign;
       const isKept = actual !== undefined && record !== undefined && frameIn(record.chains) === frameIn(actual.chains);
@@ -258,7 +289,7 @@ class KernelTable implements Nftables {
   }
 
   #sign(): number {
-    this.#signed = (this.#signed + 1) % SIGNATURES_EACH;
+    this.#signed = (this.#signed + 1) % (SIGNATURES_EACH - LENT_SIGNATURES);
     return this.#firstSignature + this.#signed;
   }
 
@@ -268,6 +299,12 @@ class KernelTable implements Nftables {
     return result;
   }
 }
+
+const empty: ReadonlyMap<string, string> = new Map();
+const noElements = Object.fromEntries(
+  [...storedContainers.keys()].map((name) => [name, empty]),
+  // The entries are made from all names.
+) as Record<StoredName, ReadonlyMap<string, string>>;
 
 const sizeOf = (elements: StoredElements): number => Object.values(elements).reduce((sum, { size }) => sum + size, 0);
 

@@ -6,6 +6,7 @@ import { type Chain, chainsFor } from './ruleset.ts';
 import {
   type Container,
   isJoinedInterval,
+  OWNED,
   SIGNATURE_SECONDS,
   SIGNATURES,
   type StoredName,
@@ -92,6 +93,10 @@ export const renderChanges = (changes: readonly ContainerChange[], signature: nu
     .concat(signed(signature), '')
     .join('\n');
 
+/** Makes the table with nothing in it; it must not be there. */
+export const renderNewTable = (settings: TableSettings, signature: number): string =>
+  `${renderTable(settings)}\n${signed(signature)}\n`;
+
 /** Deletes the table; it must be there. */
 export const renderRemoval = (): string => `delete table inet ${TABLE}\n`;
 
@@ -101,6 +106,8 @@ export const renderTable = (settings: TableSettings): string =>
     `table inet ${TABLE} {`,
     ...[...storedContainers].map(([name, container]) => `  ${renderContainer(name, container)}`),
     `  set ${SIGNATURES} { type mark; flags timeout; }`,
+    `  set ${OWNED.ipv4} { type ipv4_addr; flags timeout; }`,
+    `  set ${OWNED.ipv6} { type ipv6_addr; flags timeout; }`,
     ...chainsFor(settings).flatMap((chain) => renderChain(chain).map((line) => `  ${line}`)),
     '}',
   ].join('\n');

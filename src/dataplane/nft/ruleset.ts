@@ -29,7 +29,7 @@ import {
   SNAT_KIND,
   TUNNELLED_KIND,
 } from '../../core/node/numbers.ts';
-import { type DropReason, dropReasons } from './stored.ts';
+import { type DropReason, dropReasons, OWNED } from './stored.ts';
 
 /** A chain: with `hook` the kernel calls it, else a rule does. */
 export interface Chain {
@@ -49,18 +49,46 @@ const drop = (reason: DropReason): string => `meta mark set ${markText(dropReaso
 /** To the node itself, such as a DNS server on it, and what is not routed at all. */
 const NOT_ROUTED = 'fib daddr type { local, broadcast, anycast, multicast }';
 
+/**
+ * An EIP that lies ready on several nodes leaves only from the one that owns it now. Addresses of nodes, which are no
+ * EIPs, are not asked about.
+ */
+const gate: readonly string[] = [
+  `ip saddr @${OWNED.ipv4} ip saddr @sent4 return`,
+  `ip6 saddr @${OWNED.ipv6} ip6 saddr @sent6 return`,
+  `ip saddr @eips4 ${drop('not_owned')}`,
+  `ip6 saddr @eips6 ${drop('not_owned')}`,
+];
+
+/** What no policy knows may be a pod that nobody has told us about yet: then it stays within the cluster. */
+const strictStart: Chain = {
+  name: 'strict_start',
+  rules: [
+    'ip saddr @known4 goto eip_guard',
+    'ip6 saddr @known6 goto eip_guard',
+    'ip saddr != @range4 goto eip_guard',
+    'ip6 saddr != @range6 goto eip_guard',
+    `${NOT_ROUTED} goto eip_guard`,
+    'ip daddr @cluster4 return',
+    'ip6 daddr @cluster6 return',
+    drop('unclassified'),
+  ],
+};
+
 /** The chains, base chains in the order in which a packet meets them. */
-export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[] => [
+export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSettings): readonly Chain[] => [
   {
     name: 'raw_in',
     hook: 'type filter hook prerouting priority raw',
-    rules: [`udp dport ${port} jump tunnel_guard`],
+    // The protocol is asked about in there: nearly no other packet has this port, and each would pay for the question.
+    rules: [`th dport ${port} goto tunnel_guard`],
   },
   {
     // A pod could otherwise send a slot of its choice to a gateway node. Outer packets need no connection entry.
     name: 'tunnel_guard',
     // Asking the routing table costs more than the set, so only packets that are to be dropped pay for it.
     rules: [
+      'meta l4proto != udp return',
       'ip saddr @vteps4 notrack return',
       'ip6 saddr @vteps6 notrack return',
       `fib daddr type local ${drop('foreign_tunnel')}`,
@@ -69,18 +97,19 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
   {
     name: 'raw_out',
     hook: 'type filter hook output priority raw',
-    rules: [`udp dport ${port} ${kindOf('meta mark', TUNNELLED_KIND)} notrack`],
+    // Nothing but the tunnel device sends packets with this mark.
+    rules: [`${kindOf('meta mark', TUNNELLED_KIND)} notrack`],
   },
   {
-    // A bystander pays for three rules; only its first packet is looked up.
+    // The second rule is `known` and `forward_slot` for nearly every packet of a policy: each chain on its way costs it more
+    // than a rule. A bystander pays for four rules; only its first packet is looked up.
     name: 'arrive',
     hook: 'type filter hook prerouting priority dstnat + 10',
     rules: [
       `iifname "${device}" goto from_tunnel`,
+      `${kindOf('ct mark', SLOT_KIND)} ct direction original meta mark set ct mark map @slot_fwd return`,
       `${IS_OURS} goto known`,
-      'ct state established,related return',
-      'ct state new goto classify',
-      'goto stateless',
+      'ct state vmap { established : return, related : return, new : goto classify, untracked : goto untracked, invalid : goto stateless }',
     ],
   },
   {
@@ -118,13 +147,18 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
       'ct mark set ip6 saddr map @pod6 goto by_destination',
       'ct mark set ip saddr map @net4 goto by_destination',
       'ct mark set ip6 saddr map @net6 goto by_destination',
+      isStrict ? 'goto strict_start' : 'goto eip_guard',
     ],
   },
   {
-    // Destinations that a policy names come before the ranges of the cluster, and the default of the class comes last.
+    // What is not for this node is nearly always unicast; an IPv6 destination may have no route but that into the tunnel.
     name: 'by_destination',
+    rules: ['fib daddr type unicast goto by_range', `${NOT_ROUTED} ct mark set 0 goto eip_guard`, 'goto by_range'],
+  },
+  {
+    // Destinations that a policy names come before the ranges of the cluster, and the default of the class comes last.
+    name: 'by_range',
     rules: [
-      `${NOT_ROUTED} ct mark set 0 return`,
       'ct mark set ct mark . ip daddr map @dst4 goto forward_slot',
       'ct mark set ct mark . ip6 daddr map @dst6 goto forward_slot',
       'ip daddr @cluster4 ct mark set 0 return',
@@ -146,23 +180,37 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
       drop('unknown_slot'),
     ],
   },
+  ...(isStrict ? [strictStart] : []),
   {
-    // Packets without a connection are never translated. Neighbour discovery is one of them by design.
-    name: 'stateless',
-    // The tunnel's own packets come first: they are the most, and a gateway node gets one for every packet of a worker.
+    // The tunnel's own packets come first: a gateway node gets one for every packet of a worker.
+    name: 'untracked',
     rules: [
       'ip saddr @vteps4 return',
       'ip6 saddr @vteps6 return',
-      'ct state untracked meta l4proto ipv6-icmp return',
+      // Neighbour discovery is part of no connection by design.
+      'meta l4proto ipv6-icmp return',
+      'goto stateless',
+    ],
+  },
+  {
+    // Packets without a connection are never translated.
+    name: 'stateless',
+    rules: [
       'ip saddr @pod4 goto stateless_pod',
       'ip6 saddr @pod6 goto stateless_pod',
       'ip saddr @net4 goto stateless_pod',
       'ip6 saddr @net6 goto stateless_pod',
+      isStrict ? 'goto strict_start' : 'goto eip_guard',
     ],
   },
   {
     name: 'stateless_pod',
-    rules: [`${NOT_ROUTED} return`, 'ip daddr @cluster4 return', 'ip6 daddr @cluster6 return', drop('pod_stateless')],
+    rules: [
+      `${NOT_ROUTED} goto eip_guard`,
+      'ip daddr @cluster4 return',
+      'ip6 daddr @cluster6 return',
+      drop('pod_stateless'),
+    ],
   },
   {
     // Both ends of the tunnel clamp both directions, as their tunnels may differ in size: what goes in, and what comes out.
@@ -174,17 +222,16 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
   },
   {
     // Without it, a node that has just got an EIP answers packets of connections that it does not know yet with a reset.
-    name: 'guard',
-    hook: 'type filter hook input priority filter - 5',
+    // Not in the hook of what is for the node itself: there each packet of the tunnel would pay for it.
+    name: 'eip_guard',
     rules: ['ip daddr @eips4 goto eip_input', 'ip6 daddr @eips6 goto eip_input'],
   },
   {
     name: 'eip_input',
     rules: [
-      'ct state established,related accept',
-      'icmp type echo-request limit rate 10/second accept',
-      'icmpv6 type echo-request limit rate 10/second accept',
-      'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept',
+      'icmp type echo-request limit rate 10/second return',
+      'icmpv6 type echo-request limit rate 10/second return',
+      'icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } return',
       drop('eip_input'),
     ],
   },
@@ -238,7 +285,7 @@ export const chainsFor = ({ device, port, mss }: TableSettings): readonly Chain[
     // The lookup itself counts, in the element that it finds. A connection keeps the translation that its first packet got:
     // one that was made while its slot left through another node still has the address of its pod.
     name: 'sent',
-    rules: ['ip saddr @sent4 return', 'ip6 saddr @sent6 return', drop('foreign_source')],
+    rules: [...(isGated ? gate : []), 'ip saddr @sent4 return', 'ip6 saddr @sent6 return', drop('foreign_source')],
   },
   {
     // Two rules, so that a packet is dropped even if somebody deleted the element that counts it.

@@ -32,6 +32,10 @@ export const dropReasons = {
   astray: 8,
   /** Leaves from this node, but its connection was made elsewhere or for an EIP that is gone. */
   foreign_source: 9,
+  /** Leaves with an EIP that this node does not own now. */
+  not_owned: 10,
+  /** From a pod that the agent does not know yet, to the outside; with strict start only. */
+  unclassified: 11,
 } as const;
 export type DropReason = keyof typeof dropReasons;
 
@@ -62,10 +66,8 @@ const stored = {
   drops: {
     key: 'mark',
     hasCounters: true,
-    comment: Object.entries(dropReasons)
-      .map(([reason, number]) => `${number}=${reason}`)
-      // The kernel takes 128 characters.
-      .join(' '),
+    // In the order of their numbers, without them: the kernel takes 128 characters.
+    comment: Object.keys(dropReasons).join(' ').replace('tunnel_stateless pod_', 'tunnel_ pod_'),
   },
 } as const satisfies Record<string, Container>;
 export type StoredName = keyof typeof stored;
@@ -113,3 +115,9 @@ const dropElements: ReadonlyMap<string, string> = new Map(
 export const SIGNATURES = 'signatures';
 /** How long a signature stays. Long enough to be told to watchers, which happens in the same moment. */
 export const SIGNATURE_SECONDS = 10;
+
+/**
+ * The sets of EIPs that packets may leave with, by family. They are not part of what is desired: src/dataplane/gate writes
+ * them, and the kernel takes out what is not written again in time.
+ */
+export const OWNED = { ipv4: 'owned4', ipv6: 'owned6' } as const;

@@ -44,30 +44,20 @@ export const createSysctls = ({ files, memory }: SysctlDeps): Sysctls => {
   // Read when it is first needed, and written before every change.
   let traces: Map<string, Trace> | undefined;
 
-  const remember = async (known: Map<string, Trace>, path: string, trace: Trace | undefined): Promise<void> => {
-    if (trace === undefined) known.delete(path);
-    else known.set(path, trace);
-    if (known.size === 0) await memory.remove();
-    else await memory.write(`${JSON.stringify(Object.fromEntries(known), undefined, 2)}\n`);
-  };
+  const keep = (known: ReadonlyMap<string, Trace>): Promise<void> =>
+    known.size === 0 ? memory.remove() : memory.write(`${JSON.stringify(Object.fromEntries(known), undefined, 2)}\n`);
 
-  /** True when the setting was written; throws when it could not be made. */
-  const set = async (known: Map<string, Trace>, path: string, value: string): Promise<boolean> => {
-    const before = settingAt(files, path);
-    if (before === undefined) throw new Error('there is no such setting');
-    if (before === value) return false;
-    await remember(known, path, { before: known.get(path)?.before ?? before, ours: value });
+  /** Writes a setting; throws when the kernel does not keep it. */
+  const set = (path: string, value: string): void => {
     files.write(path, value);
     const now = settingAt(files, path);
     if (now !== value) throw new Error(`the kernel keeps it at ${now}`);
-    return true;
   };
 
   /** True when the setting was written. What others have changed since is theirs. */
-  const putBack = async (known: Map<string, Trace>, path: string, { before, ours }: Trace): Promise<boolean> => {
+  const putBack = (path: string, { before, ours }: Trace): boolean => {
     const isOurs = !NEVER_PUT_BACK.has(path) && settingAt(files, path) === ours && before !== ours;
     if (isOurs) files.write(path, before);
-    await remember(known, path, undefined);
     return isOurs;
   };
 
@@ -76,17 +66,44 @@ export const createSysctls = ({ files, memory }: SysctlDeps): Sysctls => {
     const known = traces;
     const changed: string[] = [];
     const refused: { path: string; message: string }[] = [];
-    const attempt = async (path: string, write: () => Promise<boolean>): Promise<void> => {
-      try {
-        if (await write()) changed.push(path);
-      } catch (error) {
-        refused.push({ path, message: error instanceof Error ? error.message : String(error) });
-      }
+    const refuse = (path: string, error: unknown): void => {
+      refused.push({ path, message: error instanceof Error ? error.message : String(error) });
     };
-    for (const [path, value] of desired) await attempt(path, () => set(known, path, value));
-    for (const [path, trace] of [...known]) {
-      if (!desired.has(path)) await attempt(path, () => putBack(known, path, trace));
+    const differing: (readonly [path: string, value: string])[] = [];
+    for (const [path, wanted] of desired) {
+      try {
+        const value = reachable(files, path, wanted);
+        const before = settingAt(files, path);
+        if (before === undefined) throw new Error('there is no such setting');
+        if (before === value) continue;
+        known.set(path, { before: known.get(path)?.before ?? before, ours: value });
+        differing.push([path, value]);
+      } catch (error) {
+        refuse(path, error);
+      }
     }
+    // All of them at once: an EIP that comes waits for this.
+    const kept = differing.length === 0 ? undefined : await failureOf(keep(known));
+    for (const [path, value] of differing) {
+      try {
+        if (kept !== undefined) throw kept.error;
+        set(path, value);
+        changed.push(path);
+      } catch (error) {
+        refuse(path, error);
+      }
+    }
+    const gone = [...known].filter(([path]) => !desired.has(path));
+    for (const [path, trace] of gone) {
+      try {
+        if (putBack(path, trace)) changed.push(path);
+        known.delete(path);
+      } catch (error) {
+        refuse(path, error);
+      }
+    }
+    const forgotten = gone.length === 0 ? undefined : await failureOf(keep(known));
+    if (forgotten !== undefined) for (const [path] of gone) refuse(path, forgotten.error);
     return { changed, refused };
   };
 
@@ -94,13 +111,28 @@ export const createSysctls = ({ files, memory }: SysctlDeps): Sysctls => {
     apply,
     isInStep: (desired) => {
       try {
-        return [...desired].every(([path, value]) => settingAt(files, path) === value);
+        return [...desired].every(([path, wanted]) => settingAt(files, path) === reachable(files, path, wanted));
       } catch {
         return false;
       }
     },
     restore: () => apply(new Map()),
   };
+};
+
+const failureOf = (work: Promise<void>): Promise<{ readonly error: unknown } | undefined> =>
+  work.then(
+    () => undefined,
+    (error: unknown) => ({ error }),
+  );
+
+/**
+ * The value that comes nearest to the wanted one. Of `rp_filter` the kernel takes the larger one of the device and of `all`
+ * (Documentation/networking/ip-sysctl.rst): where all devices are checked, the loosest check that a device can have is 2.
+ */
+const reachable = (files: Files, path: string, wanted: string): string => {
+  if (wanted !== '0' || !/^net\/ipv4\/conf\/.+\/rp_filter$/.test(path)) return wanted;
+  return settingAt(files, 'net/ipv4/conf/all/rp_filter') === '0' ? '0' : '2';
 };
 
 /** The kernel ends every value with a line feed. */

@@ -22,3 +22,9 @@ export const listenFlag = (flag: string, text: string): ListenOptions => {
 /** One of logLevels. */
 export const logLevelFlag = (text: string): LogLevel =>
   logLevels.find((level) => level === text) ?? refuseFlag('--log-level', text, `one of ${logLevels.join(', ')}`);
+
+/** The name of a namespace. */
+export const namespaceFlag = (text: string): string =>
+  /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)
+    ? text
+    : refuseFlag('--namespace', text, 'the name of a namespace: at most 63 lower-case letters, digits and "-"');

@@ -21,9 +21,14 @@ export const openConfig = async (path: string | undefined, deps: ConfigDeps): Pr
   }
   const file = await ConfigFile.open(path, Config, deps);
   const { enableIPv4, enableIPv6, vxlan } = file.current.feature;
+  let made: { readonly from: Config; readonly config: Config } | undefined;
   // The families and the tunnel device are those of the start, in every process: a controller that gave out what agents
   // cannot use yet, or an agent that made its device anew before the others, would cut traffic off.
-  const inForce = (config: Config): Config => ({ feature: { ...config.feature, enableIPv4, enableIPv6, vxlan } });
+  const inForce = (from: Config): Config => {
+    // The same value while nothing changes: planners remember by identity what they made of it.
+    if (made?.from !== from) made = { from, config: { feature: { ...from.feature, enableIPv4, enableIPv6, vxlan } } };
+    return made.config;
+  };
   return {
     get current() {
       return inForce(file.current);

@@ -64,6 +64,39 @@ test('changes during a pass and right after it are one pass; never two at once',
   await end();
 });
 
+test('a change right after a short pass hardly waits', async () => {
+  const clock = new ManualClock();
+  const { loop, startedMs, setPassMs, end } = makeLoop(clock);
+  setPassMs(2);
+  loop.touch();
+  await clock.advance(1);
+  loop.touch();
+  await clock.advance(100);
+  assert.deepEqual(startedMs, [0, 3]);
+  await end();
+});
+
+test('changes that come in a burst are taken together in longer and longer steps, and single ones are not', async () => {
+  const clock = new ManualClock();
+  const { loop, startedMs, setPassMs, end } = makeLoop(clock);
+  setPassMs(5);
+  for (let atMs = 0; atMs < 1_000; atMs += 1) {
+    loop.touch();
+    await clock.advance(1);
+  }
+  assert.ok(startedMs.length < 20, `${startedMs.length} passes for a thousand changes`);
+  const [last = 0, before = 0] = startedMs.toReversed();
+  assert.ok(last - before <= 166, 'the longest rest and a pass');
+  await clock.advance(1_000);
+  const seen = startedMs.length;
+  loop.touch();
+  await clock.advance(6);
+  loop.touch();
+  await clock.advance(20);
+  assert.equal(startedMs.length, seen + 2, 'single changes are acted on at once again');
+  await end();
+});
+
 test('a pass that failed is tried again with growing waits, and at once after a change', async () => {
   const clock = new ManualClock();
   let result: PassResult = 'again';
@@ -77,7 +110,7 @@ test('a pass that failed is tried again with growing waits, and at once after a 
   result = 'done';
   loop.touch();
   await clock.advance(100_000);
-  assert.deepEqual(startedMs.slice(5), [5_010], 'the retry that was set before is gone');
+  assert.deepEqual(startedMs.slice(5), [5_000], 'the retry that was set before is gone');
   await end();
 });
 

@@ -22,8 +22,14 @@ export interface LoopDeps {
   readonly hooks: LoopHooks;
 }
 
-/** Passes begin at least this long after the end of the last one: under load changes are taken together. */
+/**
+ * Between two passes there is a rest: half of what the last one took, and no more than this. While changes come in a burst
+ * it doubles up to the longest, so that they are taken together and most of the time is left to whoever makes them.
+ */
 const restMs = 10;
+const longestRestMs = 160;
+/** More changes than this at the beginning of a pass are a burst. */
+const few = 3;
 /** The first wait after a pass that failed; it doubles up to the longest. */
 const firstRetryMs = 500;
 const longestRetryMs = 30_000;
@@ -33,6 +39,9 @@ export class Loop {
   readonly #deps: LoopDeps;
   /** When the first change came that no pass has seen yet. */
   #touchedAtMs: number | undefined;
+  /** How many have come since. */
+  #touches = 0;
+  #burstRestMs = 0;
   #isPassing = false;
   #wake = Promise.withResolvers<void>();
   #failures = 0;
@@ -50,6 +59,7 @@ export class Loop {
   /** Asks for a pass. Returns at once. */
   touch(): void {
     this.#touchedAtMs ??= this.#deps.clock.monotonicMs();
+    this.#touches += 1;
     this.#wake.resolve();
   }
 
@@ -62,13 +72,16 @@ export class Loop {
       this.#cancelRetry();
       if (signal.aborted) return;
       this.#wake = Promise.withResolvers();
-      await this.#passOnce();
-      await wait(this.#deps.clock, restMs, signal);
+      this.#burstRestMs = this.#touches > few ? Math.min(Math.max(this.#burstRestMs * 2, restMs), longestRestMs) : 0;
+      this.#touches = 0;
+      const passMs = await this.#passOnce();
+      await wait(this.#deps.clock, Math.max(this.#burstRestMs, Math.min(passMs / 2, restMs)), signal);
       if (signal.aborted) stop();
     }
   }
 
-  async #passOnce(): Promise<void> {
+  /** Returns how long it took. */
+  async #passOnce(): Promise<number> {
     const { clock, pass, hooks } = this.#deps;
     const startMs = clock.monotonicMs();
     const touchedAtMs = this.#touchedAtMs ?? startMs;
@@ -80,10 +93,11 @@ export class Loop {
     hooks.passed(result, endMs - startMs, endMs - touchedAtMs);
     if (result === 'done') {
       this.#failures = 0;
-      return;
+      return endMs - startMs;
     }
     const retryMs = Math.min(firstRetryMs * 2 ** this.#failures, longestRetryMs);
     this.#failures += 1;
     this.#cancelRetry = clock.after(retryMs, () => this.touch());
+    return endMs - startMs;
   }
 }

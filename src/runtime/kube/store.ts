@@ -121,7 +121,8 @@ export class Store<T, I extends string = never> implements StoreView<T, I> {
 
 /** Freezes plain data all the way down and returns it. */
 function deepFreeze<V>(value: V): V {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  // Bytes cannot be frozen: the language refuses it.
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value) || ArrayBuffer.isView(value)) return value;
   Object.freeze(value);
   for (const part of Object.values(value)) deepFreeze(part);
   return value;

@@ -141,6 +141,10 @@ env:
     valueFrom:
       fieldRef:
         fieldPath: spec.nodeName
+  - name: POD_NAMESPACE
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.namespace
   # Short-lived objects get 2 MB instead of up to 16: an agent makes few of them, and it is there once for every node.
   - name: NODE_OPTIONS
     value: --max-semi-space-size=2

@@ -36,9 +36,9 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
     withWorld('connections of the slots that are gone are forgotten, and no others', async (world) => {
       for (const slot of [1, 2, 3, 0x3fff, undefined]) await world.connect(slot);
       assert.equal(await world.count(), 10);
-      assert.equal(await world.conntrack.forget({ slots: [2, 0x3fff], eips: [], here: [] }), 4);
+      assert.equal(await world.conntrack.forget({ slots: [2, 0x3fff], eips: [], here: [], elsewhere: [] }), 4);
       assert.equal(await world.count(), 6);
-      assert.equal(await world.conntrack.forget({ slots: [1, 3], eips: [], here: [] }), 4);
+      assert.equal(await world.conntrack.forget({ slots: [1, 3], eips: [], here: [], elsewhere: [] }), 4);
       assert.equal(await world.count(), 2, 'what carries no slot stays');
     });
 
@@ -47,32 +47,45 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
         await world.translate(ip(text));
       await world.connect(1);
       const eips = [ip('192.0.2.100'), ip('2001:db8::101'), ip('192.0.2.102')];
-      assert.equal(await world.conntrack.forget({ slots: [], eips, here: [] }), 2);
+      assert.equal(await world.conntrack.forget({ slots: [], eips, here: [], elsewhere: [] }), 2);
       assert.equal(await world.count(), 4);
     });
 
     withWorld(
-      'of slots that leave here, those are forgotten that have a connection with its own source',
+      'of slots that leave here, connections with their own source are forgotten, and no others',
       async (world) => {
         await world.connect(1);
         await world.redirect(1, ip('192.0.2.100'));
         for (const text of ['192.0.2.100', '2001:db8::100']) await world.redirect(2, ip(text));
         await world.connect(3);
-        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2] }), 3);
-        assert.equal(await world.count(), 4, 'slot 2 leaves with its EIP, and slot 3 leaves elsewhere');
-        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2] }), 0);
+        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2], elsewhere: [] }), 2);
+        assert.equal(await world.count(), 5, 'what leaves with its EIP stays, and slot 3 leaves elsewhere');
+        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2], elsewhere: [] }), 0);
+      },
+    );
+
+    withWorld(
+      'of slots that leave elsewhere now, connections with an EIP are forgotten, and no others',
+      async (world) => {
+        for (const slot of [1, 2]) {
+          await world.connect(slot);
+          for (const text of ['192.0.2.100', '2001:db8::100']) await world.redirect(slot, ip(text));
+        }
+        await world.translate(ip('192.0.2.100'));
+        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [], elsewhere: [1] }), 2);
+        assert.equal(await world.count(), 7);
       },
     );
 
     withWorld('a slot without connections is no failure', async ({ conntrack }) => {
-      assert.equal(await conntrack.forget({ slots: [7], eips: [], here: [] }), 0);
-      assert.equal(await conntrack.forget({ slots: [], eips: [], here: [] }), 0);
+      assert.equal(await conntrack.forget({ slots: [7], eips: [], here: [], elsewhere: [] }), 0);
+      assert.equal(await conntrack.forget({ slots: [], eips: [], here: [], elsewhere: [] }), 0);
     });
 
     withWorld('many slots at once', async (world) => {
       for (const slot of [1, 150, 300]) await world.connect(slot);
       const slots = Array.from({ length: 300 }, (_, index) => index + 1);
-      assert.equal(await world.conntrack.forget({ slots, eips: [], here: [] }), 6);
+      assert.equal(await world.conntrack.forget({ slots, eips: [], here: [], elsewhere: [] }), 6);
       assert.equal(await world.count(), 0);
     });
 

@@ -44,13 +44,13 @@ export const createFakeConntrack = (): FakeConntrack => {
       return connections.length;
     },
     usage: { limit: 262_144, insertFailed: 0, dropped: 0 },
-    forget: async ({ slots, eips, here }) => {
+    forget: async ({ slots, eips, here, elsewhere }) => {
       const before = connections.length;
-      const keeping = new Set(connections.filter(({ eip }) => eip === undefined).map(({ slot }) => slot));
-      const gone = new Set([...slots, ...here.filter((slot) => keeping.has(slot))]);
-      connections = connections.filter(
-        ({ slot, eip }) => !(slot !== undefined && gone.has(slot)) && !(eip !== undefined && eips.includes(eip)),
-      );
+      connections = connections.filter(({ slot, eip }) => {
+        if (eip !== undefined && eips.includes(eip)) return false;
+        const turned = eip === undefined ? here : elsewhere;
+        return slot === undefined || !(slots.includes(slot) || turned.includes(slot));
+      });
       return before - connections.length;
     },
     async readUsage() {

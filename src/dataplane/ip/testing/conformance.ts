@@ -175,7 +175,8 @@ export const networkConformance = (name: string, open: () => Promise<World>): vo
     withNode('the parent and the interfaces for announcing are found', async (node) => {
       const network = node.network();
       await applied(network, everything);
-      const parent = { name: 'eth0', mtu: 1500, ipv4: '10.6.0.11', ipv6: 'fd06::11' };
+      const nextHops = ['10.6.0.1', 'fd06::1'];
+      const parent = { name: 'eth0', mtu: 1500, ipv4: '10.6.0.11', ipv6: 'fd06::11', nextHops };
       const interfaces = [{ name: 'eth0', networks: ['10.6.0.0/24', 'fd06::/64'] }];
       assert.deepEqual(await network.readHost({ kind: 'defaultRoute' }), { parent, interfaces });
       assert.deepEqual(await network.readHost({ kind: 'interface', name: 'eth0' }), { parent, interfaces });

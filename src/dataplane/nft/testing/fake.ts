@@ -31,6 +31,7 @@ export const createFakeNftables = (
   });
   return {
     kernel,
+    lentSignatures: table.lentSignatures,
     apply: (desired) => table.apply(desired),
     read: () => table.read(),
     distrust: () => table.distrust(),

@@ -11,7 +11,13 @@ import {
   snatMark,
 } from '../../../core/node/numbers.ts';
 
-export const settings: TableSettings = { device: 'egw0', port: 7789, mss: { ipv4: 1410, ipv6: 1390 } };
+export const settings: TableSettings = {
+  device: 'egw0',
+  port: 7789,
+  mss: { ipv4: 1410, ipv6: 1390 },
+  isGated: false,
+  isStrict: false,
+};
 
 const classOf = (number: number): string => markText(classMark(number));
 const verdictOf = (slot: number): string => markText(slot === 0 ? DROP : slotMark(slot));
@@ -28,6 +34,10 @@ export const smallTable: TableDesired = {
     // Neighbours in the line of addresses stay two elements.
     cluster4: setOf('10.96.0.0/12', '10.244.0.0/17', '10.244.128.0/17', '169.254.0.0/16', '192.0.2.1-192.0.2.9'),
     cluster6: setOf('::1', 'fd44::/32', 'fe80::/10'),
+    range4: setOf('10.244.0.0/16'),
+    range6: setOf('fd44::/32'),
+    known4: setOf('10.244.1.1', '10.244.1.2', '10.244.1.3'),
+    known6: setOf('fd44::1:1', 'fd44::1:2', 'fd44::1:3'),
     pod4: mapOf(['10.244.1.1', classOf(1)], ['10.244.1.2', classOf(2)]),
     pod6: mapOf(['fd44::1:1', classOf(1)], ['fd44::1:2', classOf(2)]),
     net4: mapOf(
@@ -111,6 +121,10 @@ export const tableFrom = (numbers: readonly number[]): TableDesired => {
       eips6: setOf(...addresses6.slice(3)),
       cluster4: setOf(...ranges4),
       cluster6: setOf(...ranges6),
+      range4: setOf(...ranges4.slice(1)),
+      range6: setOf(...ranges6.slice(1)),
+      known4: setOf(...addresses4.slice(1)),
+      known6: setOf(...addresses6.slice(1)),
       pod4: valued(addresses4),
       pod6: valued(addresses6),
       net4: valued(ranges4),

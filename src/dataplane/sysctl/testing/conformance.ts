@@ -14,10 +14,12 @@ export interface World extends AsyncDisposable {
 const first = 'net/ipv4/conf/lo/arp_ignore';
 const second = 'net/ipv4/conf/lo/arp_announce';
 const forwarding = 'net/ipv4/ip_forward';
+const checkOfAll = 'net/ipv4/conf/all/rp_filter';
+const check = 'net/ipv4/conf/lo/rp_filter';
 const absent = 'net/ipv4/conf/nowhere/arp_ignore';
 
 /** The settings that a world must have. */
-export const settings = [first, second, forwarding] as const;
+export const settings = [first, second, forwarding, checkOfAll, check] as const;
 
 /** Declares the suite. */
 export const sysctlConformance = (name: string, open: () => Promise<World>): void => {
@@ -51,6 +53,20 @@ export const sysctlConformance = (name: string, open: () => Promise<World>): voi
       assert.deepEqual((await sysctls.apply(desired)).changed, [first]);
       await sysctls.restore();
       assert.equal(world.read(first), '0');
+    });
+
+    withWorld('sources are not checked, or as loosely as the node lets us', async (world) => {
+      const sysctls = world.open();
+      const desired = new Map([[check, '0']]);
+      assert.deepEqual(await sysctls.apply(desired), { changed: [], refused: [] });
+      world.write(checkOfAll, '1');
+      assert.equal(sysctls.isInStep(desired), false, 'the kernel now takes the setting of all devices');
+      assert.deepEqual(await sysctls.apply(desired), { changed: [check], refused: [] });
+      assert.equal(world.read(check), '2');
+      assert.equal(sysctls.isInStep(desired), true);
+      world.write(checkOfAll, '0');
+      await sysctls.apply(desired);
+      assert.equal(world.read(check), '0');
     });
 
     withWorld('another agent puts back what this one has set', async (world) => {

@@ -1,0 +1,180 @@
+/** An agent that agrees with others on owners, on a node in memory; the thread of heartbeats says what the test wants. */
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { MessageChannel } from 'node:worker_threads';
+import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
+import { isKindName, kinds, resourceOf } from '../api/kinds.ts';
+import { failoverNames } from '../api/names.ts';
+import { type Ip, parseIp } from '../core/ip/index.ts';
+import { leaseResource } from '../runtime/control/lease-record.ts';
+import { coreResource, type KubeObject, type Resource } from '../runtime/kube/resource.ts';
+import { startTestApiServer, type TestApiServer } from '../runtime/testing/api-server.ts';
+import { eventually } from '../runtime/testing/eventually.ts';
+import { fastClock } from '../runtime/testing/fast-clock.ts';
+import type { HeartbeatHooks } from './heartbeat/heartbeat.ts';
+import type { ThreadData } from './heartbeat/thread.ts';
+import { createFakeNode, type FakeNode } from './testing/fake-node.ts';
+import { type RunningAgent, startAgent } from './testing/run.ts';
+
+const [nodes, namespaces, pods, secrets] = [
+  coreResource('nodes', 'Node', false),
+  coreResource('namespaces', 'Namespace', false),
+  coreResource('pods', 'Pod', true),
+  coreResource('secrets', 'Secret', true),
+];
+const [policies, tunnels, infos, gateways] = [
+  resourceOf('EgressPolicy'),
+  resourceOf('EgressTunnel'),
+  resourceOf('EgressClusterInfo'),
+  resourceOf('EgressGateway'),
+];
+const resources = [
+  nodes,
+  namespaces,
+  pods,
+  secrets,
+  leaseResource,
+  ...Object.keys(kinds).filter(isKindName).map(resourceOf),
+];
+const clock = fastClock(10);
+const parsed = parseIp('10.6.0.100');
+const eip: Ip = parsed.ok ? parsed.value : assert.fail();
+
+let server: TestApiServer;
+let node: FakeNode;
+let running: RunningAgent[];
+let threads: { readonly data: ThreadData; readonly hooks: HeartbeatHooks }[];
+before(async () => {
+  server = await startTestApiServer({ resources });
+});
+after(() => server.stop());
+
+const put = (resource: Resource, object: object) => server.put(resource, object as KubeObject);
+const putTunnel = (name: string, number: number) =>
+  put(tunnels, {
+    metadata: { name },
+    status: {
+      phase: 'Ready',
+      mark: `0x26000${number}00`,
+      tunnel: {
+        ipv4: `172.31.0.${number}`,
+        ipv6: `fd11::${number}`,
+        mac: `66:66:00:00:00:0${number}`,
+        parent: { name: 'eth0', ipv4: `10.6.0.1${number}`, ipv6: `fd06::1${number}` },
+      },
+    },
+  });
+/** A policy whose EIP is on node b, which this node may have to take over. */
+const putPolicy = () =>
+  put(policies, {
+    metadata: { namespace: 'shop', name: 'web', uid: 'uid-web', generation: 1 },
+    spec: { egressGatewayName: 'out', appliedTo: { podSelector: { matchLabels: { app: 'web' } } } },
+    status: { eip: { ipv4: eip, ipv6: 'fd06::100' }, node: 'b', slot: 7, epoch: 3 },
+  });
+
+beforeEach(async () => {
+  node = await createFakeNode(clock);
+  running = [];
+  threads = [];
+  for (const resource of resources) {
+    for (const { metadata } of server.list(resource)) {
+      server.delete(
+        resource,
+        metadata.namespace === undefined ? metadata.name : `${metadata.namespace}/${metadata.name}`,
+      );
+    }
+  }
+  const electorate = { generation: 2, voters: ['a', 'b', 'c'], apiVotes: false };
+  const egressIgnoreCIDR = { podCIDR: { ipv4: ['10.244.0.0/16'] } };
+  put(infos, { metadata: { name: 'default' }, status: { egressIgnoreCIDR, electorate } });
+  put(namespaces, { metadata: { name: 'shop' } });
+  put(nodes, { metadata: { name: 'a' } });
+  for (const [index, name] of ['a', 'b', 'c'].entries()) putTunnel(name, index + 1);
+  put(gateways, {
+    metadata: { name: 'out' },
+    spec: {
+      ippools: { ipv4: [eip], ipv6: ['fd06::100'] },
+      nodeSelector: { selector: { matchLabels: { egress: 'true' } } },
+    },
+    status: { nodeList: [{ name: 'a' }, { name: 'b' }] },
+  });
+  put(secrets, {
+    metadata: { namespace: 'sallyport', name: failoverNames.secret },
+    data: { key: Buffer.alloc(32, 1).toString('base64') },
+  });
+  putPolicy();
+});
+afterEach(() => Promise.all(running.map((agent) => agent.stop())));
+
+const start = async (): Promise<RunningAgent> => {
+  const nothing = () => {};
+  const quiet = { take: nothing, vote: nothing, setAddresses: nothing, setReady: nothing, setUplink: nothing };
+  const agent = startAgent(server.access, node.kernel(), clock, {
+    startHeartbeat: (data, hooks) => {
+      threads.push({ data, hooks });
+      return { ...quiet, renew: nothing, setMirror: nothing, close: async () => {} } as never;
+    },
+    startMirror: () => ({ set: nothing, port: () => new MessageChannel().port1, close: async () => {} }) as never,
+  });
+  running.push(agent);
+  await agent.ready();
+  await eventually('the thread runs', () => threads.length > 0);
+  return agent;
+};
+const thread = () => threads.at(-1) ?? assert.fail('no thread');
+const addresses = async () =>
+  (await node.network.read()).addresses.flatMap(({ ip, device }) => (device === 'egw-eip' ? [ip] : []));
+const slot = async () => (await node.kernel().nftables.read())?.elements.slot_fwd.get('0x26000007');
+const status = () => EgressTunnelStatus.parse(Object(server.read(tunnels, 'a')).status ?? {});
+
+describe('an agent that agrees with others', () => {
+  it('makes what may come lie ready, behind a gate that is shut, and claims nothing', async () => {
+    await start();
+    await eventually('the EIPs lie ready', async () => (await addresses()).length === 2);
+    assert.deepEqual([...node.gate.covered].toSorted(), [eip, 'fd06::100']);
+    assert.deepEqual(node.gate.answered(), []);
+    assert.deepEqual(thread().data.held, []);
+    await eventually('the electorate is reported', () => status().report?.electorate?.generation === 2);
+    assert.deepEqual(status().report?.eips, []);
+  });
+
+  it('reports what it took over with its epoch, tells people, and sends its own pods out here', async () => {
+    const agent = await start();
+    await eventually('slots lead to node b', async () => (await slot())?.startsWith('0x26') === true);
+    thread().hooks.told({
+      kind: 'event',
+      reason: 'EipTakenOver',
+      cause: 'silence',
+      eip,
+      epoch: 4,
+      other: 'b',
+      took: { detectionMs: 100, claimMs: 5 },
+    });
+    thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 4, mode: 'owned' }] });
+    await eventually('slots leave here', async () => (await slot()) === '0x28000007');
+    await eventually('it is reported', () => status().report?.eips?.length === 2);
+    assert.deepEqual(status().report?.eips, [
+      { ip: eip, epoch: 4 },
+      { ip: 'fd06::100', epoch: 4 },
+    ]);
+    assert.ok(agent.events.some(({ reason }) => reason === 'EipTakenOver'));
+    assert.match(await agent.metrics(), /sallyport_failover_takeovers_total\{cause="silence"\} 1/);
+  });
+
+  it('sends packets to a new owner, also when the API knows nothing of it', async () => {
+    await start();
+    const before = await slot();
+    thread().hooks.told({ kind: 'owner', eip, epoch: 4, node: 'a' });
+    await eventually('slots lead elsewhere', async () => (await slot()) !== before);
+  });
+
+  it('keeps after a restart what the gate of the kernel holds', async () => {
+    const first = await start();
+    await eventually('the EIPs lie ready', async () => (await addresses()).length === 2);
+    node.gate.hold([{ ip: eip, epoch: 9, isAnswered: true }], 10_000_000);
+    await first.stop();
+    running = [];
+    await start();
+    assert.deepEqual(thread().data.held, [{ eip, epoch: 9, mode: 'owned' }]);
+  });
+});

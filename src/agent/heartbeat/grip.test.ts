@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Ip, parseIp } from '../../core/ip/index.ts';
+import type { Claim } from '../../core/node/desired.ts';
+import type { Held, HoldMode } from '../../core/ownership/port.ts';
+import { createFakeGate } from '../../dataplane/gate/testing/fake-gate.ts';
+import { ManualClock } from '../../runtime/process/clock.ts';
+import { Grip, type GripDeps } from './grip.ts';
+
+const ip = (text: string): Ip => {
+  const parsed = parseIp(text);
+  return parsed.ok ? parsed.value : assert.fail(text);
+};
+const [eip, pair, other] = [ip('10.6.0.1'), ip('fd06::1'), ip('10.6.0.2')];
+const claim = (one: Ip): Claim => ({ ip: one, interfaces: ['eth0'] });
+const both = new Map([
+  [eip, [claim(eip), claim(pair)]],
+  [other, [claim(other)]],
+]);
+const held = (one: Ip, mode: HoldMode = 'owned'): Held => ({ eip: one, epoch: 4, mode });
+const leaseMs = 1_000;
+
+const open = async (before: readonly Held[] = [], bring: GripDeps['bring'] = () => undefined) => {
+  const clock = new ManualClock();
+  const gate = createFakeGate(clock);
+  await gate.prepare();
+  const said: string[] = [];
+  let announced: readonly Ip[] = [];
+  const announcer = {
+    apply: (claims: readonly Claim[]) => {
+      const now = claims.map((one) => one.ip);
+      for (const one of now) if (!announced.includes(one)) said.push(`announce ${one}`);
+      announced = now;
+      return { refused: [] };
+    },
+  };
+  const grip = new Grip(
+    {
+      latch: gate,
+      announcer,
+      leaseMs,
+      bring,
+      onPrepared: (eips) => said.push(`prepared ${eips.join()}`),
+      onRefused: (why) => said.push(`refused ${why}`),
+    },
+    before,
+  );
+  return { clock, gate, grip, said };
+};
+
+describe('Grip', () => {
+  it('opens the gate for both addresses of a pair, announces them, and shuts it again', async () => {
+    const { gate, grip, said } = await open();
+    grip.setReady(both);
+    grip.hold([held(eip)]);
+    assert.deepEqual(gate.answered(), [eip, pair]);
+    assert.deepEqual(said, [`announce ${eip}`, `announce ${pair}`]);
+    grip.hold([]);
+    assert.deepEqual([gate.answered(), gate.sent()], [[], []]);
+  });
+
+  it('carries and prepares without answering', async () => {
+    const { gate, grip, said } = await open();
+    grip.setReady(both);
+    grip.hold([held(eip, 'carried'), held(other, 'prepared')]);
+    assert.deepEqual(gate.answered(), []);
+    assert.deepEqual(gate.sent(), [eip, pair, other]);
+    assert.deepEqual(said, [`prepared ${other}`]);
+  });
+
+  it('says that an EIP is prepared when it lies ready, once', async () => {
+    const { grip, said } = await open();
+    grip.hold([held(other, 'prepared')]);
+    assert.deepEqual(said, []);
+    grip.setReady(both);
+    grip.hold([held(other, 'prepared')]);
+    assert.deepEqual(said, [`prepared ${other}`]);
+  });
+
+  it('announces what it owns when it lies ready, not before', async () => {
+    const { grip, said } = await open();
+    grip.hold([held(eip)]);
+    assert.deepEqual(said, []);
+    grip.setReady(both);
+    assert.deepEqual(said, [`announce ${eip}`, `announce ${pair}`]);
+    grip.announce(eip);
+    assert.equal(said.filter((line) => line === `announce ${eip}`).length, 2);
+  });
+
+  it('keeps what a run before held, if it is renewed', async () => {
+    const { clock, gate, grip } = await open([held(eip)]);
+    grip.setReady(both);
+    await clock.advance(leaseMs - 1);
+    grip.renew();
+    await clock.advance(leaseMs - 1);
+    assert.deepEqual(gate.answered(), [eip, pair]);
+    await clock.advance(2);
+    assert.deepEqual(gate.answered(), []);
+  });
+
+  it('leaves the kernel alone at the start until it knows both addresses of a pair', async () => {
+    const { gate, grip } = await open([held(eip)]);
+    gate.hold(
+      [eip, pair].map((one) => ({ ip: one, epoch: 4, isAnswered: true })),
+      leaseMs,
+    );
+    grip.renew();
+    assert.deepEqual(gate.answered(), [eip, pair]);
+    grip.setReady(both);
+    grip.renew();
+    assert.deepEqual(gate.answered(), [eip, pair]);
+  });
+
+  it('says so when the kernel will not, and holds when it will', async () => {
+    const { gate, grip, said } = await open();
+    grip.setReady(both);
+    gate.tamper();
+    grip.hold([held(other)]);
+    assert.deepEqual(said, ['refused no such file or directory', `announce ${other}`]);
+    await gate.prepare();
+    grip.renew();
+    assert.deepEqual(gate.answered(), [other]);
+  });
+
+  it('opens the gate for what it did not have before only when its connections are there', async () => {
+    const brought = Promise.withResolvers<void>();
+    const asked: string[] = [];
+    const { gate, grip, said } = await open([held(other)], (ips, isPlanned) => {
+      asked.push(`${ips.join()} ${isPlanned}`);
+      return brought.promise;
+    });
+    grip.setReady(both);
+    grip.hold([held(other), held(eip)]);
+    assert.deepEqual([gate.answered(), asked], [[other], [`${eip},${pair} false`]]);
+    brought.resolve();
+    await brought.promise;
+    assert.deepEqual(gate.answered().toSorted(), [eip, other, pair].toSorted());
+    assert.deepEqual(said, [`announce ${other}`, `announce ${eip}`, `announce ${pair}`]);
+  });
+
+  it('leaves the gate shut for what was let go while its connections were brought', async () => {
+    const brought = Promise.withResolvers<void>();
+    const { gate, grip, said } = await open([], () => brought.promise);
+    grip.setReady(both);
+    grip.hold([held(eip)]);
+    grip.hold([]);
+    brought.resolve();
+    await brought.promise;
+    assert.deepEqual([gate.answered(), gate.sent(), said], [[], [], []]);
+  });
+
+  it('says that an EIP is prepared when its connections are there, and then opens at once', async () => {
+    const brought = Promise.withResolvers<void>();
+    const { gate, grip, said } = await open([], () => brought.promise);
+    grip.setReady(both);
+    grip.hold([held(eip, 'prepared')]);
+    assert.deepEqual([gate.sent(), said], [[], []]);
+    brought.resolve();
+    await brought.promise;
+    assert.deepEqual([gate.sent(), said], [[eip, pair], [`prepared ${eip}`]]);
+    grip.hold([held(eip)]);
+    assert.deepEqual(gate.answered(), [eip, pair]);
+  });
+});

@@ -1,0 +1,139 @@
+/**
+ * Grip makes the kernel hold what the protocol says, in the thread of the protocol and before anybody else is told: what
+ * is let go is let go when `hold` returns, however busy the agent is. It opens and shuts the gate and announces; the rest
+ * of what an EIP needs lies ready. Only the connections that another node had come first: until they are in the kernel, its
+ * packets would begin new ones.
+ */
+import type { Ip } from '../../core/ip/index.ts';
+import type { Claim } from '../../core/node/desired.ts';
+import type { Held } from '../../core/ownership/port.ts';
+import type { Announcer } from '../../dataplane/announce/announcer.ts';
+import type { Latch } from '../../dataplane/gate/gate.ts';
+
+/** EIP -> its addresses and where each is announced, for those that lie ready. Of a pair, the IPv4 address is the key. */
+export type ReadyEips = ReadonlyMap<Ip, readonly Claim[]>;
+
+export interface GripDeps {
+  readonly latch: Pick<Latch, 'hold'>;
+  readonly announcer: Pick<Announcer, 'apply'>;
+  /** What the kernel holds for so long after it was last told. */
+  readonly leaseMs: number;
+  /**
+   * Brings the connections of addresses into the kernel; `isPlanned` when their owner is still there and may have more to tell.
+   * Resolves when they are, or when that takes too long. Undefined: there is nobody who knows them.
+   */
+  readonly bring: (ips: readonly Ip[], isPlanned: boolean) => Promise<void> | undefined;
+  /** EIPs that are to come here lie ready. */
+  readonly onPrepared: (eips: readonly Ip[]) => void;
+  /** The kernel would not; it is tried again with the next renewal. */
+  readonly onRefused: (why: string) => void;
+}
+
+export class Grip {
+  readonly #deps: GripDeps;
+  #held: readonly Held[];
+  #ready: ReadyEips = new Map();
+  /** Whether it is known what lies ready. */
+  #isTold = false;
+  #prepared: ReadonlySet<Ip> = new Set();
+  /** EIPs whose connections are being brought: until they are there, nothing may leave with them. */
+  readonly #coming = new Set<Ip>();
+
+  /** `held` is what the kernel holds already. */
+  constructor(deps: GripDeps, held: readonly Held[]) {
+    this.#deps = deps;
+    this.#held = held;
+  }
+
+  /** Holds this and nothing else from now on. */
+  hold(held: readonly Held[]): void {
+    this.#bring(held);
+    this.#held = held;
+    this.#tellPrepared();
+    this.#put();
+    this.#announce(held);
+  }
+
+  /** Holds the same for another lease. At the start the kernel holds what it held, both addresses of a pair, for long enough. */
+  renew(): void {
+    if (this.#isTold) this.#put();
+  }
+
+  #put(): void {
+    const open = this.#held.filter(({ eip }) => !this.#coming.has(eip));
+    const holds = open.flatMap(({ eip, epoch, mode }) =>
+      this.#claimsOf(eip).map(({ ip }) => ({ ip, epoch, isAnswered: mode === 'owned' })),
+    );
+    const why = this.#deps.latch.hold(holds, this.#deps.leaseMs);
+    if (why !== undefined) this.#deps.onRefused(why);
+  }
+
+  /** Announces an EIP anew that is held. */
+  announce(eip: Ip): void {
+    this.#announce(this.#held.filter((held) => held.eip !== eip));
+    this.#announce(this.#held);
+  }
+
+  /** Other EIPs lie ready than before. */
+  setReady(ready: ReadyEips): void {
+    this.#ready = ready;
+    this.#isTold = true;
+    this.renew();
+    this.#announce(this.#held);
+    this.#tellPrepared();
+  }
+
+  // An EIP that does not lie ready has no address that anybody could answer for: its own name is enough to hold it.
+  #claimsOf(eip: Ip): readonly Claim[] {
+    return this.#ready.get(eip) ?? [{ ip: eip, interfaces: [] }];
+  }
+
+  #announce(held: readonly Held[]): void {
+    const owned = held.filter(({ mode, eip }) => mode === 'owned' && this.#ready.has(eip) && !this.#coming.has(eip));
+    this.#deps.announcer.apply(owned.flatMap(({ eip }) => this.#claimsOf(eip)));
+  }
+
+  /** Brings the connections of what is owned from now on. What was prepared has them, but for the last ones. */
+  #bring(held: readonly Held[]): void {
+    const modeBefore = new Map(this.#held.map(({ eip, mode }) => [eip, mode]));
+    const owned = new Set(held.filter(({ mode }) => mode === 'owned').map(({ eip }) => eip));
+    const now = new Set(held.map(({ eip }) => eip));
+    for (const eip of this.#coming) if (!now.has(eip)) this.#coming.delete(eip);
+    const fresh = [...owned].filter((eip) => modeBefore.get(eip) !== 'owned');
+    if (fresh.length === 0) return;
+    const brought = this.#deps.bring(this.#addressesOf(fresh), false);
+    if (brought === undefined) return;
+    this.#shutUntil(
+      brought,
+      fresh.filter((eip) => modeBefore.get(eip) === undefined || this.#coming.has(eip)),
+    );
+  }
+
+  #shutUntil(brought: Promise<void>, eips: readonly Ip[]): void {
+    for (const eip of eips) this.#coming.add(eip);
+    void brought.then(() => {
+      for (const eip of eips) this.#coming.delete(eip);
+      this.#put();
+      this.#announce(this.#held);
+    });
+  }
+
+  #addressesOf(eips: readonly Ip[]): readonly Ip[] {
+    return eips.flatMap((eip) => this.#claimsOf(eip).map(({ ip }) => ip));
+  }
+
+  #tellPrepared(): void {
+    const prepared = this.#held.filter(({ mode, eip }) => mode === 'prepared' && this.#ready.has(eip));
+    const eips = new Set(prepared.map(({ eip }) => eip));
+    const fresh = [...eips.difference(this.#prepared)];
+    this.#prepared = eips;
+    if (fresh.length === 0) return;
+    const brought = this.#deps.bring(this.#addressesOf(fresh), true);
+    if (brought === undefined) {
+      this.#deps.onPrepared(fresh);
+      return;
+    }
+    this.#shutUntil(brought, fresh);
+    void brought.then(() => this.#deps.onPrepared(fresh.filter((eip) => this.#prepared.has(eip))));
+  }
+}

@@ -1,0 +1,286 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+import { Config } from '../../api/config.ts';
+import { type Ip, parseIp, setOfIps } from '../../core/ip/index.ts';
+import type { NodeDesired } from '../../core/node/desired.ts';
+import { createNodePlanner } from '../../core/node/desired-for.ts';
+import type { Input } from '../../core/ownership/port.ts';
+import { nodeInput } from '../../core/testing/nodes.ts';
+import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
+import { viewOf } from '../../core/testing/world.ts';
+import { createFakeGate, type FakeGate } from '../../dataplane/gate/testing/fake-gate.ts';
+import { ManualClock } from '../../runtime/process/clock.ts';
+import { createLog } from '../../runtime/process/log.ts';
+import type { OwnershipFacts } from '../gather.ts';
+import type { ReadyEips } from '../heartbeat/grip.ts';
+import type { HeartbeatHooks } from '../heartbeat/heartbeat.ts';
+import type { ThreadData } from '../heartbeat/thread.ts';
+import type { Wanted } from '../mirror/mirroring.ts';
+import { type Happening, Steward } from './steward.ts';
+
+const ip = (text: string): Ip => {
+  const parsed = parseIp(text);
+  return parsed.ok ? parsed.value : assert.fail(text);
+};
+const [eip, pair] = [ip('10.6.0.100'), ip('fd06::100')];
+
+/** Two gateway nodes and a policy with an EIP of both families. */
+const world = worldOf(
+  [nodeObject('a', ['10.6.0.11', 'fd06::11']), nodeObject('b', ['10.6.0.12', 'fd06::12'])],
+  [gatewayObject('out', { ipv4: [eip], ipv6: [pair] })],
+  [policyObject('shop/web', { gateway: 'out', allocator: 'default' })],
+);
+step(world);
+const view = viewOf(world);
+const [recorded] = view.policies.map((policy) => policy.recorded.node);
+const owner = recorded ?? assert.fail('the policy has no node');
+const other = owner === 'a' ? 'b' : 'a';
+
+/** A thread that does what the test says. */
+interface FakeThread {
+  readonly data: ThreadData;
+  readonly hooks: HeartbeatHooks;
+  readonly inputs: Input[];
+  ready: ReadyEips;
+  addresses: ReadonlyMap<string, string>;
+  renewals: number;
+  isClosed: boolean;
+}
+
+describe('Steward', () => {
+  let clock: ManualClock;
+  let gate: FakeGate;
+  let threads: FakeThread[];
+  let facts: OwnershipFacts;
+  let keys: readonly Uint8Array[];
+  let changes: number;
+  let happenings: Happening[];
+  let mirrored: Wanted | undefined;
+  beforeEach(() => {
+    clock = new ManualClock();
+    gate = createFakeGate(clock);
+    threads = [];
+    keys = [new Uint8Array(32).fill(1)];
+    changes = 0;
+    happenings = [];
+    mirrored = undefined;
+    facts = {
+      policies: view.policies,
+      tunnels: view.tunnels,
+      electorate: { generation: 1, voters: ['a', 'b'], hasApi: true },
+      rosters: [
+        {
+          name: 'out',
+          pools: { ipv4: setOfIps([eip]), ipv6: setOfIps([pair]) },
+          nodes: ['a', 'b'],
+          keepsConnections: true,
+        },
+      ],
+    };
+  });
+
+  const open = (node: string): Steward =>
+    new Steward({
+      node,
+      config: { current: Config.parse({ feature: { enableIPv6: true } }) },
+      facts: () => facts,
+      keys: () => keys,
+      gate,
+      firstSignature: 1,
+      startHeartbeat: (data, hooks) => {
+        const thread: FakeThread = {
+          data,
+          hooks,
+          inputs: [],
+          ready: new Map(),
+          addresses: new Map(),
+          renewals: 0,
+          isClosed: false,
+        };
+        threads.push(thread);
+        return {
+          take: (input) => void thread.inputs.push(input),
+          vote: () => {},
+          setAddresses: (addresses) => {
+            thread.addresses = addresses;
+          },
+          setReady: (ready) => {
+            thread.ready = ready;
+          },
+          setUplink: () => {},
+          setMirror: () => {},
+          renew: () => {
+            thread.renewals += 1;
+          },
+          close: async () => {
+            thread.isClosed = true;
+          },
+        };
+      },
+      mirroring: {
+        set: (wanted) => {
+          mirrored = wanted;
+        },
+        close: async () => {},
+      },
+      clock,
+      log: createLog({ process: 'test', level: 'silent' }),
+      onChange: () => {
+        changes += 1;
+      },
+      onHappening: (happening) => happenings.push(happening),
+    });
+  const plan = createNodePlanner();
+  const desiredWith = (steward: Steward, node: string): NodeDesired =>
+    plan(nodeInput(view, node, [], { ownership: steward.ownership() }));
+  /** One pass of an agent. */
+  const pass = async (steward: Steward, node: string, found: readonly Ip[] = []): Promise<NodeDesired> => {
+    await steward.begin(new Set(found));
+    const desired = desiredWith(steward, node);
+    steward.applied(desired, undefined);
+    return desired;
+  };
+  const thread = (): FakeThread => threads.at(-1) ?? assert.fail('no thread');
+
+  it('leaves everything to the record while there is no key or no electorate', async () => {
+    const known = keys;
+    keys = [];
+    assert.equal((await pass(open(other), other)).table.settings.isGated, false);
+    keys = known;
+    facts = { ...facts, electorate: undefined };
+    assert.equal((await pass(open(other), other)).table.settings.isGated, false);
+    assert.deepEqual(threads, []);
+  });
+
+  it('starts the thread with what the node holds by record, and tells it the plan and what lies ready', async () => {
+    const desired = await pass(open(owner), owner, [eip, pair]);
+    assert.equal(desired.table.settings.isGated, true);
+    assert.deepEqual(thread().data.held, [{ eip, epoch: 0, mode: 'owned' }]);
+    assert.deepEqual(gate.answered(), [eip, pair], 'nothing is let go meanwhile');
+    assert.deepEqual([...thread().ready.keys()], [eip]);
+    assert.equal(thread().addresses.size, 2);
+    const [input] = thread().inputs;
+    assert.ok(input?.kind === 'plan');
+    assert.deepEqual(input.plan.eips, [{ eip, epoch: 0, candidates: [owner, other] }]);
+    assert.deepEqual(input.plan.gateways, ['a', 'b']);
+  });
+
+  it('holds after a restart what the kernel holds, with its epoch, whatever lies ready', async () => {
+    await gate.prepare();
+    gate.hold([{ ip: eip, epoch: 6, isAnswered: true }], 1_000);
+    await pass(open(other), other, [eip, pair]);
+    assert.deepEqual(thread().data.held, [{ eip, epoch: 6, mode: 'owned' }]);
+    gate.hold([], 1_000);
+    await pass(open(owner), owner, [eip, pair]);
+    assert.deepEqual(thread().data.held, [], 'an address that lies ready is not one that is held');
+  });
+
+  it('prepares what may come, and claims it when the thread holds it', async () => {
+    const steward = open(other);
+    const before = await pass(steward, other);
+    assert.deepEqual([before.claims, before.standbys.map((claim) => claim.ip)], [[], [eip, pair]]);
+    thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 4, mode: 'owned' }] });
+    assert.equal(changes, 1);
+    const { claims, epochs } = desiredWith(steward, other);
+    assert.deepEqual([claims.map((claim) => claim.ip), epochs.get(pair)], [[eip, pair], 4]);
+    assert.equal(steward.ownership()?.owners.get(eip), other);
+  });
+
+  it('has connections mirrored to who follows, as long as the node owns the EIP and its gateway keeps connections', async () => {
+    const steward = open(owner);
+    await pass(steward, owner, [eip, pair]);
+    assert.deepEqual(mirrored?.plan.owned, [{ ips: [eip, pair], successors: [other] }]);
+    assert.equal(mirrored?.data.port, thread().data.port + 1);
+    assert.equal(mirrored?.plan.addresses.size, 2);
+    assert.notEqual(mirrored?.plan.replyMark, undefined);
+    thread().hooks.told({ kind: 'hold', held: [] });
+    assert.deepEqual([mirrored?.plan.owned, mirrored?.plan.awaited], [[], [eip, pair]], 'told at once, before a pass');
+    thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 4, mode: 'owned' }] });
+    facts = { ...facts, rosters: facts.rosters.map((roster) => ({ ...roster, keepsConnections: false })) };
+    await pass(steward, owner);
+    assert.deepEqual(mirrored?.plan.owned, [{ ips: [eip, pair], successors: [] }]);
+  });
+
+  it('has no mirror on a node that can own nothing', async () => {
+    facts = { ...facts, rosters: [], policies: [] };
+    await pass(open('a'), 'a');
+    assert.equal(mirrored, undefined);
+  });
+
+  it('tells a node without a part in it nothing that it would have to watch', async () => {
+    facts = { ...facts, rosters: [], policies: [], electorate: { generation: 1, voters: ['b'], hasApi: false } };
+    const steward = open('a');
+    await pass(steward, 'a');
+    const [input] = thread().inputs;
+    assert.ok(input?.kind === 'plan');
+    assert.deepEqual([input.plan.eips, input.plan.gateways, input.plan.nodes], [[], [], []]);
+    assert.equal(steward.electorate(), undefined);
+  });
+
+  it('follows the owner of the latest epoch', async () => {
+    const steward = open(owner);
+    await pass(steward, owner, [eip]);
+    thread().hooks.told({ kind: 'owner', eip, epoch: 5, node: other });
+    thread().hooks.told({ kind: 'owner', eip, epoch: 4, node: owner });
+    assert.equal(steward.ownership()?.owners.get(eip), other);
+  });
+
+  it('says the same with the same values while nothing changes, and tells the thread nothing', async () => {
+    const steward = open(other);
+    await pass(steward, other);
+    const [before, inputs] = [steward.ownership(), thread().inputs.length];
+    facts = { ...facts, policies: [...facts.policies], tunnels: [...facts.tunnels] };
+    await pass(steward, other);
+    const now = steward.ownership();
+    for (const part of ['owners', 'holds', 'standbys', 'gateways'] as const) assert.equal(now?.[part], before?.[part]);
+    assert.equal(thread().inputs.length, inputs);
+  });
+
+  it('starts another thread when the keys change, which holds on to everything', async () => {
+    const steward = open(other);
+    await pass(steward, other);
+    thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 4, mode: 'owned' }] });
+    const [first] = threads;
+    keys = [new Uint8Array(32).fill(2), ...keys];
+    await pass(steward, other);
+    assert.equal(threads.length, 2);
+    assert.ok(first?.isClosed);
+    assert.deepEqual(thread().data.held, [{ eip, epoch: 4, mode: 'owned' }]);
+    first?.hooks.told({ kind: 'hold', held: [] });
+    assert.equal(desiredWith(steward, other).claims.length, 2, 'the old one is not listened to');
+  });
+
+  it('starts a thread that failed again, after a while', async () => {
+    const steward = open(other);
+    await pass(steward, other);
+    thread().hooks.failed(new Error('port in use'));
+    await pass(steward, other);
+    assert.equal(threads.length, 1);
+    await clock.advance(6_000);
+    assert.ok(changes > 0);
+    await pass(steward, other);
+    assert.equal(threads.length, 2);
+  });
+
+  it('mends the gate when the kernel does not take what is held', async () => {
+    const steward = open(other);
+    await pass(steward, other);
+    gate.tamper();
+    thread().hooks.told({ kind: 'refused', why: 'no such file or directory' });
+    await clock.advance(0);
+    assert.deepEqual([...gate.covered], [eip, pair], 'what lies ready is covered before anybody can ask for it again');
+    assert.equal(thread().renewals, 1);
+  });
+
+  it('reports the electorate of a member only while the thread runs', async () => {
+    const steward = open(other);
+    assert.equal(steward.electorate(), undefined);
+    await pass(steward, other);
+    assert.equal(steward.electorate()?.generation, 1);
+    facts = { ...facts, electorate: undefined };
+    await pass(steward, other);
+    assert.equal(steward.electorate()?.generation, 1, 'one that is taken away by mistake still holds');
+    await steward.close();
+    assert.equal(steward.electorate(), undefined);
+  });
+});

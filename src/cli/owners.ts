@@ -1,0 +1,61 @@
+/** Who owns which EIP, as the agents report it, and who votes on that. */
+import { EgressClusterInfoStatus } from '../api/egress-cluster-info.ts';
+import { EgressGatewayStatus } from '../api/egress-gateway.ts';
+import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
+import { readStatus } from '../core/project/api-object.ts';
+import type { OwnObjects } from './read.ts';
+
+/** The owners of EIPs; undefined in a report while no nodes vote on them. */
+export interface Ownership {
+  readonly electorate: {
+    readonly generation: number;
+    readonly voters: readonly string[];
+    readonly apiVotes: boolean;
+    /** Voters and owners whose agents go by another one; the electorate does not change while there are any. */
+    readonly behind: readonly string[];
+  };
+  readonly owners: readonly OwnerLine[];
+}
+
+/** Where one EIP is. */
+export interface OwnerLine {
+  /** `10.6.1.1`, or a pair as `10.6.1.1 fd00::1`. */
+  readonly eip: string;
+  /** The node that reports it in the latest epoch; undefined when nobody does. */
+  readonly owner: string | undefined;
+  readonly epoch: number;
+  /** The node that the status of its gateway names. Agents may be ahead of it for a moment. */
+  readonly recorded: string;
+}
+
+/** Reads what was reported. */
+export const ownershipOf = ({ clusterInfo, gateways, tunnels }: OwnObjects): Ownership | undefined => {
+  const electorate = clusterInfo && readStatus(EgressClusterInfoStatus, clusterInfo)?.electorate;
+  if (electorate === undefined) return undefined;
+  const reports = tunnels.map((object) => ({
+    node: object.metadata.name,
+    report: readStatus(EgressTunnelStatus, object)?.report,
+  }));
+  const latestByIp = new Map<string, { readonly node: string; readonly epoch: number }>();
+  for (const { node, report } of reports) {
+    for (const { ip, epoch } of report?.eips ?? []) {
+      if (epoch > (latestByIp.get(ip)?.epoch ?? -1)) latestByIp.set(ip, { node, epoch });
+    }
+  }
+  const members = new Set([...electorate.voters, ...[...latestByIp.values()].map(({ node }) => node)]);
+  const behind = reports
+    .filter(({ node, report }) => members.has(node) && report?.electorate?.generation !== electorate.generation)
+    .map(({ node }) => node);
+  const owners = gateways.flatMap((gateway) =>
+    (readStatus(EgressGatewayStatus, gateway)?.nodeList ?? []).flatMap(({ name = '', eips = [] }) =>
+      eips.flatMap(({ ipv4, ipv6 }): OwnerLine[] => {
+        const ip = ipv4 || ipv6;
+        if (!ip) return [];
+        const latest = latestByIp.get(ip);
+        const eip = [ipv4, ipv6].filter(Boolean).join(' ');
+        return [{ eip, owner: latest?.node, epoch: latest?.epoch ?? 0, recorded: name }];
+      }),
+    ),
+  );
+  return { electorate: { ...electorate, behind: behind.toSorted() }, owners };
+};

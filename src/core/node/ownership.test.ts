@@ -1,0 +1,156 @@
+/** Owners that nodes agreed on: a node does the same as if they were recorded, and what may come lies ready. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { finding } from '../finding.ts';
+import type { Ip } from '../ip/index.ts';
+import { recordedEips, standFor } from '../ownership/planned.ts';
+import type { Held } from '../ownership/port.ts';
+import { clusterFrom, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
+import { nodeInput } from '../testing/nodes.ts';
+import { desiredOf, smallCluster } from '../testing/small-cluster.ts';
+import type { ClusterView } from '../view.ts';
+import type { NodeDesired } from './desired.ts';
+import { createNodePlanner } from './desired-for.ts';
+import type { NodeOwnership } from './input.ts';
+import { movedBetween, switchedTo } from './switching.ts';
+
+const drawn = fc.array(fc.nat(), { minLength: NUMBERS_PER_CLUSTER, maxLength: NUMBERS_PER_CLUSTER });
+const nobody: NodeOwnership = { owners: new Map(), holds: new Map(), standbys: new Set(), gateways: new Set() };
+
+/** Some EIPs of a cluster with other owners than it records. */
+const ownersIn = (view: ClusterView, numbers: readonly number[]): ReadonlyMap<Ip, string> =>
+  new Map(
+    [...recordedEips(view.policies).keys()].flatMap((eip, index): [Ip, string][] => {
+      const number = numbers[index % numbers.length] ?? 0;
+      const owner = view.nodes[number % view.nodes.length]?.name;
+      return number % 3 === 0 || owner === undefined ? [] : [[eip, owner]];
+    }),
+  );
+/** The cluster as it is when its owners are recorded. */
+const recordedAs = (view: ClusterView, owners: ReadonlyMap<Ip, string>): ClusterView => ({
+  ...view,
+  policies: view.policies.map((policy) => {
+    const owner = owners.get(standFor(policy.recorded.eip) ?? ('' as Ip));
+    const { recorded } = policy;
+    return owner === undefined || recorded.node === undefined
+      ? policy
+      : { ...policy, recorded: { ...recorded, node: owner } };
+  }),
+});
+/** What a node holds when it agrees with the others. */
+const heldBy = (view: ClusterView, owners: ReadonlyMap<Ip, string>, node: string): ReadonlyMap<Ip, Held> =>
+  new Map(
+    [...recordedEips(view.policies)].flatMap(([eip, record]) =>
+      (owners.get(eip) ?? record.node) === node ? [[eip, { eip, epoch: 3, mode: 'owned' } as const]] : [],
+    ),
+  );
+const withoutGate = ({ table, ...rest }: NodeDesired) => ({
+  ...rest,
+  epochs: undefined,
+  table: { ...table, settings: { ...table.settings, isGated: false } },
+});
+
+describe('owners that are not recorded yet', () => {
+  it('make every node hold what it would hold if they were', () => {
+    fc.assert(
+      fc.property(drawn, (numbers) => {
+        const cluster = clusterFrom(numbers);
+        const { view } = cluster;
+        const owners = ownersIn(view, numbers);
+        const pods = knownPods(cluster);
+        for (const { name } of view.nodes) {
+          const ownership = { ...nobody, owners, holds: heldBy(view, owners, name) };
+          const agreed = createNodePlanner()(nodeInput(view, name, pods, { ownership }));
+          const recorded = createNodePlanner()(nodeInput(recordedAs(view, owners), name, pods));
+          assert.deepEqual(withoutGate(agreed), withoutGate(recorded), name);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('are switched to in one map, and the pass that follows comes to the same', () => {
+    fc.assert(
+      fc.property(drawn, (numbers) => {
+        const cluster = clusterFrom(numbers);
+        const { view } = cluster;
+        const owners = ownersIn(view, numbers);
+        // The ways lie ready, as they do to every gateway node.
+        const gateways = new Set(view.nodes.map(({ name }) => name));
+        for (const { name: node } of view.nodes) {
+          const plan = createNodePlanner();
+          const input = nodeInput(view, node, knownPods(cluster), { ownership: { ...nobody, gateways } });
+          const before = plan(input);
+          const moved = movedBetween(new Map(), owners);
+          const facts = { node, policies: view.policies, owners, numbers: before.gatewayNumbers };
+          const after = plan({ ...input, ownership: { ...nobody, gateways, owners } });
+          const switched = switchedTo(before.table.elements, moved, facts);
+          for (const [mark, value] of switched.slot_fwd) assert.equal(value, after.table.elements.slot_fwd.get(mark));
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('an EIP of another node that may come', () => {
+  const view = smallCluster({ 'red/p': {} });
+  const [[eip = assert.fail(), record] = assert.fail()] = recordedEips(view.policies);
+  const other = record?.node === 'a' ? 'b' : 'a';
+  const standing = (over: Partial<NodeOwnership>) =>
+    desiredOf(view, other, {
+      ownership: { ...nobody, standbys: new Set([eip]), gateways: new Set(['a', 'b']), ...over },
+    });
+  const ready = standing({});
+  const owned = standing({
+    owners: new Map([[eip, other]]),
+    holds: new Map([[eip, { eip, epoch: 7, mode: 'owned' }]]),
+  });
+
+  it('lies ready: address, slots and ways are those of an owner, and nothing is claimed', () => {
+    assert.deepEqual(ready.claims, []);
+    assert.deepEqual(ready.standbys, owned.claims);
+    assert.deepEqual(ready.network, owned.network);
+    assert.deepEqual(ready.sysctls, owned.sysctls);
+    assert.deepEqual(
+      { ...ready.table.elements, slot_fwd: undefined },
+      { ...owned.table.elements, slot_fwd: undefined },
+    );
+  });
+
+  it('is claimed with its epoch when it has come, both addresses of a pair', () => {
+    assert.ok(owned.claims.length > 0);
+    assert.deepEqual(
+      owned.claims.map(({ ip }) => owned.epochs.get(ip)),
+      owned.claims.map(() => 7),
+    );
+    assert.deepEqual([owned.standbys, owned.expected], [[], []]);
+  });
+
+  it('is expected, not claimed, by the node that is recorded and does not own it yet', () => {
+    const expecting = desiredOf(view, record?.node ?? '', { ownership: { ...nobody, standbys: new Set([eip]) } });
+    assert.deepEqual(expecting.claims, []);
+    assert.deepEqual(expecting.expected, owned.claims);
+  });
+
+  it("is nobody else's conflict: that the network says it is in use is about the node that is to own it", () => {
+    const refusal = finding('EipInUse', 'It is in use.');
+    const unclaimable = new Map(owned.claims.map(({ ip }) => [ip, refusal]));
+    const ownership = { ...nobody, standbys: new Set([eip]), gateways: new Set(['a', 'b']) };
+    const standby = desiredOf(view, other, { unclaimable, ownership });
+    assert.deepEqual([standby.standbys, standby.unclaimed, standby.problems], [owned.claims, [], []]);
+    const expecting = desiredOf(view, record?.node ?? '', { unclaimable, ownership });
+    assert.deepEqual([expecting.expected, expecting.unclaimed], [[], owned.claims]);
+  });
+
+  it('has ways from every worker, so that a take-over makes none', () => {
+    const worker = desiredOf(view, 'w', { ownership: { ...nobody, gateways: new Set(['a', 'b']) } });
+    assert.deepEqual([...worker.gatewayNumbers.keys()].toSorted(), ['a', 'b']);
+  });
+
+  it('is gated, and is not where nodes do not agree', () => {
+    assert.equal(ready.table.settings.isGated, true);
+    assert.equal(desiredOf(view, other).table.settings.isGated, false);
+  });
+});

@@ -1,0 +1,110 @@
+/**
+ * What the API says about owning, read by the agent of one node: the plan that the protocol goes by, and who owns what
+ * as far as it has been told. Pure.
+ */
+import { type Contender, hashText } from '../hash.ts';
+import { contains, type IntervalSet, type Ip } from '../ip/index.ts';
+import { successorsOf } from '../succession.ts';
+import type { Eip, PolicyView, TunnelView } from '../view.ts';
+import type { Electorate, OwnershipPlan, PlannedEip } from './port.ts';
+
+/** A gateway: whose EIPs are in its pools, and which nodes it selects. */
+export interface Roster {
+  readonly name: string;
+  readonly pools: { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet };
+  readonly nodes: readonly string[];
+  /** Whether connections are mirrored to the next node of their EIP. */
+  readonly keepsConnections: boolean;
+}
+
+/** The address that stands for an EIP; undefined when there is none. */
+export const standFor = ({ ipv4, ipv6 }: Eip): Ip | undefined => ipv4 ?? ipv6;
+
+/** What the policies of an EIP record. */
+export interface RecordedEip {
+  readonly eip: Eip;
+  readonly node: string;
+  readonly epoch: number;
+}
+
+/** The EIPs that policies record, by the address that stands for each. Of several records the one of the latest epoch counts. */
+export const recordedEips = (policies: readonly PolicyView[]): ReadonlyMap<Ip, RecordedEip> => {
+  const found = new Map<Ip, RecordedEip>();
+  for (const { recorded } of policies) {
+    const { eip, node, epoch, slot } = recorded;
+    const key = standFor(eip);
+    if (key === undefined || node === undefined || slot === undefined) continue;
+    const known = found.get(key);
+    if (known === undefined || known.epoch < epoch) found.set(key, { eip, node, epoch });
+  }
+  return found;
+};
+
+/** Nodes whose tunnels the controller calls Ready. */
+export const readyNodes = (tunnels: readonly TunnelView[]): ReadonlySet<string> =>
+  new Set(tunnels.filter(({ recorded }) => recorded.phase === 'Ready').map(({ node }) => node));
+
+/** The plan of the API. An EIP of no gateway, such as one that is being deleted, stays with the node that is recorded. */
+export const ownershipPlanOf = (
+  electorate: Electorate,
+  rosters: readonly Roster[],
+  nodes: readonly string[],
+  ready: ReadonlySet<string>,
+  recorded: ReadonlyMap<Ip, RecordedEip>,
+): OwnershipPlan => {
+  const contenders = new Map(
+    rosters.map(({ name, nodes: own }) => {
+      const all: readonly Contender[] = own.map((node) => ({ name: node, hash: hashText(node) }));
+      return [name, [all.filter((one) => ready.has(one.name)), all.filter((one) => !ready.has(one.name))]];
+    }),
+  );
+  const eips: PlannedEip[] = [];
+  for (const [key, { eip, node, epoch }] of recorded) {
+    const roster = rosterOf(rosters, eip);
+    // Who is not Ready comes last: it may be back before the API knows, and nodes ask nobody who is not heard.
+    const groups = roster === undefined ? [] : (contenders.get(roster.name) ?? []);
+    const others = groups.flatMap((group) => successorsOf(hashText(key), node, group));
+    eips.push({ eip: key, epoch, candidates: [node, ...others] });
+  }
+  const gateways = new Set([
+    ...rosters.flatMap((one) => one.nodes),
+    ...eips.map(({ candidates }) => candidates[0] ?? ''),
+  ]);
+  return { electorate, gateways: nodes.filter((node) => gateways.has(node)), nodes, eips };
+};
+
+/** The gateway of an EIP; undefined when it is in no pool any more. */
+export const rosterOf = (rosters: readonly Roster[], eip: Eip): Roster | undefined =>
+  rosters.find(({ pools }) => holds(pools, eip));
+
+const holds = (pools: Roster['pools'], { ipv4, ipv6 }: Eip): boolean =>
+  ipv4 === undefined ? ipv6 !== undefined && contains(pools.ipv6, ipv6) : contains(pools.ipv4, ipv4);
+
+/** An owner of which a node was told, by the protocol. */
+export interface KnownOwner {
+  readonly node: string;
+  readonly epoch: number;
+}
+
+/**
+ * Who owns an EIP where that is another node than the record says: the one of the latest epoch among what this node was
+ * told and what nodes report. Epoch 0 is that of a record before nodes agreed on anything.
+ */
+export const ownersOf = (
+  recorded: ReadonlyMap<Ip, RecordedEip>,
+  told: ReadonlyMap<Ip, KnownOwner>,
+  tunnels: readonly TunnelView[],
+): ReadonlyMap<Ip, string> => {
+  const latest = new Map(told);
+  for (const { node, held } of tunnels) {
+    for (const { ip, epoch } of held) {
+      if (epoch > (latest.get(ip)?.epoch ?? 0)) latest.set(ip, { node, epoch });
+    }
+  }
+  const owners = new Map<Ip, string>();
+  for (const [eip, { node }] of latest) {
+    const record = recorded.get(eip);
+    if (record !== undefined && record.node !== node) owners.set(eip, node);
+  }
+  return owners;
+};

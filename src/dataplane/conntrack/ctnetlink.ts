@@ -1,0 +1,39 @@
+/**
+ * Messages of the connection table as the kernel writes and reads them (linux/netfilter/nfnetlink_conntrack.h). A message
+ * is a header of 16 bytes, 4 bytes with the family, and attributes: length, type, value, filled up to four bytes. Lengths
+ * are in the order of the machine, values in that of the network. Here are the numbers; `heard.ts` reads, `requests.ts`
+ * writes.
+ */
+
+/** What a message is about. */
+export const messages = { new: 0x100, get: 0x101, delete: 0x102, error: 2, done: 3 } as const;
+
+/** Bytes before the first attribute. */
+export const HEADER_BYTES = 20;
+
+/** Types of the outermost attributes. */
+export const attributes = {
+  original: 1,
+  reply: 2,
+  status: 3,
+  protocolInfo: 4,
+  sourceTranslation: 6,
+  timeout: 7,
+  mark: 8,
+  zone: 18,
+  markMask: 21,
+  statusMask: 26,
+} as const;
+/** Types inside a direction of a connection. */
+export const tuple = { addresses: 1, protocol: 2 } as const;
+/** An attribute that holds others says so in a bit of its type. */
+export const NESTED = 0x8000;
+export const TYPE_MASK = 0x3fff;
+
+/** Bits of a connection's status (enum ip_conntrack_status). */
+export const status = { seenReply: 0x2, assured: 0x4, confirmed: 0x8, sourceTranslated: 0x10 } as const;
+/** Both directions have spoken, and it leaves with another source: only such connections are worth carrying on. */
+export const WORTHY = status.assured | status.sourceTranslated;
+
+/** States of a TCP connection (enum tcp_conntrack); in those from `lastAck` on, both sides have said good-bye. */
+export const tcpStates = { established: 3, lastAck: 6 } as const;

@@ -1,0 +1,195 @@
+/**
+ * The gate decides, within microseconds and without starting a program, which EIPs of this node are in use. Everything
+ * else about an EIP (its address, its proxy entry, its slots) lies ready on every node that may come to own it; the gate
+ * alone says whether the kernel answers for it and lets its packets out. It shuts by itself: what is not held again within
+ * the lease is let go by the kernel, whatever has become of the agent. Read Gate first.
+ */
+import { EgressError } from '../../api/error.ts';
+import { type Ip, isIpv4, isIpv6, parseIp } from '../../core/ip/index.ts';
+import { errorText, type Libc } from '../libc.ts';
+import { openNetfilterSocket } from '../netfilter-socket.ts';
+import { isRecord, parseListing } from '../nft/listing.ts';
+import { isStale, refusalOf } from '../nft/refusal.ts';
+import { OWNED, SIGNATURE_SECONDS, SIGNATURES, TABLE } from '../nft/stored.ts';
+import type { Programs } from '../program.ts';
+import { batchOf, errorIn, type SetContent, type SetElement } from './set-batch.ts';
+
+/** An EIP that packets may leave with. */
+export interface Hold {
+  readonly ip: Ip;
+  readonly epoch: number;
+  /** False: the kernel translates its packets but does not answer for it. */
+  readonly isAnswered: boolean;
+}
+
+/** The part of the gate that is used all the time: sets what is held, and returns at once. */
+export interface Latch {
+  /**
+   * Sets all that is held, in place of what was, for the time of the lease. Undefined when it is in force, else why
+   * it is not. May be called with the same value forever; each call begins the lease anew.
+   */
+  hold(held: readonly Hold[], leaseMs: number): string | undefined;
+  /** Sets all addresses for which the kernel answers only while they are held. Undefined when it is in force, else why not. */
+  cover(ips: readonly Ip[]): string | undefined;
+  /** May be called twice. */
+  close(): void;
+}
+
+/** The part that takes programs: at the start, at the end, and when somebody has broken it. */
+export interface GateTables {
+  /** Makes the tables of the gate, or mends them; what they hold stays. Rejects with NFT_REFUSED. */
+  prepare(): Promise<void>;
+  /** What is held and answered for; undefined without the tables. */
+  read(): Promise<readonly Pick<Hold, 'ip' | 'epoch'>[] | undefined>;
+  /** Takes the tables away. May be called twice. */
+  remove(): Promise<void>;
+}
+
+/** Both. */
+export interface Gate extends GateTables, Latch {}
+
+/** The sets of the two tables; `owned4` and `owned6` in the main table are the third part. */
+export const COVERED = 'covered';
+export const HELD = 'held';
+
+/**
+ * The tables, so that they can be loaded over what is there. ARP requests and neighbour solicitations never come to who
+ * would answer them. And the node asks nobody in the name of an EIP that it does not hold: Linux asks for its next hop in
+ * that of the packet's source address, and whoever is asked would take the node for the owner. The target of a solicitation has no name in nft 1.0.6, so its place is told (RFC 4861 section 4.3).
+ */
+export const gateScript = [
+  `add table arp ${TABLE}`,
+  `add set arp ${TABLE} ${COVERED} { type ipv4_addr; }`,
+  `add set arp ${TABLE} ${HELD} { type ipv4_addr; flags timeout; }`,
+  `add chain arp ${TABLE} ask { type filter hook input priority filter; policy accept; }`,
+  `flush chain arp ${TABLE} ask`,
+  `add rule arp ${TABLE} ask arp operation request arp daddr ip @${COVERED} arp daddr ip != @${HELD} drop`,
+  `add chain arp ${TABLE} speak { type filter hook output priority filter; policy accept; }`,
+  `flush chain arp ${TABLE} speak`,
+  `add rule arp ${TABLE} speak arp saddr ip @${COVERED} arp saddr ip != @${HELD} drop`,
+  `add table ip6 ${TABLE}`,
+  `add set ip6 ${TABLE} ${COVERED} { typeof @th,64,128; }`,
+  `add set ip6 ${TABLE} ${HELD} { typeof @th,64,128; flags timeout; }`,
+  `add chain ip6 ${TABLE} ask { type filter hook input priority filter - 10; policy accept; }`,
+  `flush chain ip6 ${TABLE} ask`,
+  `add rule ip6 ${TABLE} ask icmpv6 type nd-neighbor-solicit @th,64,128 @${COVERED} @th,64,128 != @${HELD} drop`,
+  '',
+].join('\n');
+
+/** The tables of the gate in the network namespace in which the programs run. */
+export const createGateTables = (programs: Programs): GateTables => ({
+  prepare: async () => {
+    const ended = await programs.run(['nft', '-f', '-'], { input: gateScript });
+    if (ended.code !== 0) throw refusalOf('make the tables of the gate', ended, gateScript);
+  },
+  read: async () => {
+    const held: Pick<Hold, 'ip' | 'epoch'>[] = [];
+    for (const family of ['arp', 'ip6'] as const) {
+      const ended = await programs.run(['nft', '-j', 'list', 'set', family, TABLE, HELD]);
+      if (ended.code === 0) held.push(...heldIn(ended.stdout));
+      else if (isStale(ended)) return undefined;
+      else throw refusalOf(`list the set ${HELD} of ${family}`, ended);
+    }
+    return held;
+  },
+  remove: async () => {
+    for (const family of ['arp', 'ip6']) {
+      const ended = await programs.run(['nft', 'delete', 'table', family, TABLE]);
+      if (ended.code !== 0 && !isStale(ended)) throw refusalOf(`delete the table of the gate of ${family}`, ended);
+    }
+  },
+});
+
+/**
+ * The latch of the kernel, in the network namespace of the thread that calls. `sign` gives the numbers by which whoever
+ * watches the main table knows its transactions. Throws NFT_REFUSED if there is no way to the kernel.
+ */
+export const openLatch = (libc: Libc, sign: () => number): Latch => {
+  const socket = openNetfilterSocket(libc, { groups: [], bufferBytes: BUFFER_BYTES });
+  if (typeof socket === 'number') {
+    throw new EgressError('NFT_REFUSED', `open a socket to nftables: ${errorText(socket)}`);
+  }
+  const load = (contents: readonly SetContent[]): string | undefined => {
+    const refused = socket.send(batchOf(contents));
+    if (refused !== 0) return errorText(refused);
+    // The kernel has done all of it, and answered, before sending returns.
+    const answers: Buffer[] = [];
+    for (let answer = socket.receive(); answer !== undefined; answer = socket.receive()) {
+      if (answer === 'lost') return 'the kernel could not answer';
+      answers.push(answer);
+    }
+    const error = errorIn(answers);
+    return error === 0 ? undefined : errorText(error);
+  };
+  return {
+    hold: (held, leaseMs) => {
+      const elementOf = ({ ip, epoch }: Hold): SetElement => ({
+        key: bytesOf(ip),
+        timeoutMs: leaseMs,
+        comment: `${epoch}`,
+      });
+      const fill = (family: SetContent['family'], set: string, some: readonly Hold[]): SetContent => ({
+        family,
+        set,
+        elements: some.map(elementOf),
+      });
+      const [held4, held6] = [held.filter(({ ip }) => isIpv4(ip)), held.filter(({ ip }) => isIpv6(ip))];
+      const isAnswered = (one: Hold): boolean => one.isAnswered;
+      // Two transactions: who answers is settled even while the main table is being replaced.
+      const answered = load([fill('arp', HELD, held4.filter(isAnswered)), fill('ip6', HELD, held6.filter(isAnswered))]);
+      const signature = Buffer.alloc(4);
+      signature.writeUInt32LE(sign());
+      const sent = load([
+        fill('inet', OWNED.ipv4, held4),
+        fill('inet', OWNED.ipv6, held6),
+        {
+          family: 'inet',
+          set: SIGNATURES,
+          isKept: true,
+          elements: [{ key: signature, timeoutMs: SIGNATURE_SECONDS * 1000 }],
+        },
+      ]);
+      return answered ?? sent;
+    },
+    cover: (ips) => {
+      const keys = (some: readonly Ip[]): readonly SetElement[] => some.map((ip) => ({ key: bytesOf(ip) }));
+      return load([
+        { family: 'arp', set: COVERED, elements: keys(ips.filter(isIpv4)) },
+        { family: 'ip6', set: COVERED, elements: keys(ips.filter(isIpv6)) },
+      ]);
+    },
+    close: () => socket.close(),
+  };
+};
+
+// Room for the answers to a transaction of some ten thousand elements.
+const BUFFER_BYTES = 1024 * 1024;
+
+const heldIn = (json: string): readonly Pick<Hold, 'ip' | 'epoch'>[] =>
+  parseListing(json).flatMap(({ kind, fields }) => {
+    if (kind !== 'set' || !Array.isArray(fields.elem)) return [];
+    return fields.elem.flatMap((one: unknown) => {
+      const elem = isRecord(one) && isRecord(one.elem) ? one.elem : undefined;
+      const ip = typeof elem?.val === 'string' ? parseIp(addressText(elem.val)) : undefined;
+      return ip?.ok === true ? [{ ip: ip.value, epoch: Number.parseInt(String(elem?.comment ?? 0), 10) || 0 }] : [];
+    });
+  });
+
+/** A set of targets has no type that nft knows, so it prints them as one long number. */
+const addressText = (text: string): string =>
+  text.startsWith('0x') ? (text.slice(2).padStart(32, '0').match(/.{4}/g)?.join(':') ?? text) : text;
+
+/** The bytes of an address as they are on the wire. */
+const bytesOf = (ip: Ip): Uint8Array => {
+  if (isIpv4(ip)) return Buffer.from(ip.split('.').map(Number));
+  const [head = '', tail = ''] = ip.split('::').map((side) =>
+    side
+      .split(':')
+      .map((group) => (group === '' ? '' : group.padStart(4, '0')))
+      .join(''),
+  );
+  return Buffer.from(head + '0'.repeat(32 - head.length - tail.length) + tail, 'hex');
+};
+
+/** Both parts as one: the programs and the socket are of the same network namespace. */
+export const joinGate = (tables: GateTables, latch: Latch): Gate => ({ ...tables, ...latch });

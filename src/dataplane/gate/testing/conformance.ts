@@ -1,0 +1,116 @@
+/** What every gate does; the world of a test says who outside gets an answer. */
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { type Ip, parseIp } from '../../../core/ip/index.ts';
+import type { Gate } from '../gate.ts';
+
+/** A node with the two addresses below, and somebody who asks for them. */
+export interface GateWorld extends AsyncDisposable {
+  readonly gate: Gate;
+  /** Whether the node answers for the address. */
+  isAnswered(ip: Ip): Promise<boolean>;
+  /** Takes all tables of the gate away, as somebody else would. */
+  tamper(): Promise<void>;
+}
+
+const ip = (text: string): Ip => {
+  const parsed = parseIp(text);
+  return parsed.ok ? parsed.value : assert.fail(text);
+};
+export const gateIps = [ip('10.6.0.100'), ip('fd06::100')] as const;
+const leaseMs = 60_000;
+const held = gateIps.map((one, index) => ({ ip: one, epoch: index + 3, isAnswered: true }));
+
+export const describeGate = (name: string, open: () => Promise<GateWorld>): void => {
+  describe(`the gate of ${name}`, () => {
+    const withWorld = (title: string, body: (world: GateWorld) => Promise<void>): void => {
+      it(title, async () => {
+        await using world = await open();
+        await body(world);
+      });
+    };
+    const answers = async (world: GateWorld) => [
+      await world.isAnswered(gateIps[0]),
+      await world.isAnswered(gateIps[1]),
+    ];
+
+    withWorld('is open while nothing is covered', async (world) => {
+      await world.gate.prepare();
+      assert.deepEqual(await answers(world), [true, true]);
+    });
+
+    withWorld('answers for what is covered only while it is held', async (world) => {
+      const { gate } = world;
+      await gate.prepare();
+      assert.equal(gate.cover(gateIps), undefined);
+      assert.deepEqual(await answers(world), [false, false]);
+      gate.hold(held.slice(0, 1), leaseMs);
+      assert.deepEqual(await answers(world), [true, false]);
+      gate.hold(held.slice(1), leaseMs);
+      assert.deepEqual(await answers(world), [false, true]);
+      gate.hold([], leaseMs);
+      assert.deepEqual(await answers(world), [false, false]);
+      gate.cover([]);
+      assert.deepEqual(await answers(world), [true, true]);
+    });
+
+    withWorld('does not answer for what is only carried', async (world) => {
+      const { gate } = world;
+      await gate.prepare();
+      gate.cover(gateIps);
+      gate.hold(
+        held.map((one) => ({ ...one, isAnswered: false })),
+        leaseMs,
+      );
+      assert.deepEqual(await answers(world), [false, false]);
+      assert.deepEqual(await gate.read(), []);
+    });
+
+    withWorld('tells what is held and in which epoch, and stays as it is when it is made again', async (world) => {
+      const { gate } = world;
+      assert.equal(await gate.read(), undefined);
+      await gate.prepare();
+      assert.deepEqual(await gate.read(), []);
+      gate.cover(gateIps);
+      gate.hold(held, leaseMs);
+      await gate.prepare();
+      assert.deepEqual(
+        await gate.read(),
+        held.map(({ ip: one, epoch }) => ({ ip: one, epoch })),
+      );
+      assert.deepEqual(await answers(world), [true, true]);
+    });
+
+    withWorld('shuts by itself when the lease is over', async (world) => {
+      const { gate } = world;
+      await gate.prepare();
+      gate.cover(gateIps);
+      gate.hold(held, 1);
+      for (const one of gateIps) while (await world.isAnswered(one)) assert.equal(gate.cover(gateIps), undefined);
+      assert.deepEqual(await gate.read(), []);
+    });
+
+    withWorld('says so when its tables are gone, and can be made again', async (world) => {
+      const { gate } = world;
+      await gate.prepare();
+      gate.cover(gateIps);
+      await world.tamper();
+      assert.match(gate.hold(held, leaseMs) ?? '', /no such/);
+      assert.match(gate.cover(gateIps) ?? '', /no such/);
+      await gate.prepare();
+      assert.equal(gate.cover(gateIps), undefined);
+      gate.hold(held, leaseMs);
+      assert.deepEqual(await answers(world), [true, true]);
+    });
+
+    withWorld('goes, and may be told to twice', async (world) => {
+      const { gate } = world;
+      await gate.prepare();
+      gate.cover(gateIps);
+      await gate.remove();
+      await gate.remove();
+      assert.deepEqual(await answers(world), [true, true]);
+      assert.equal(await gate.read(), undefined);
+    });
+  });
+};

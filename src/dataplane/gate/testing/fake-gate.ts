@@ -1,0 +1,59 @@
+/** A gate in memory: it holds what it was told, for as long as the clock says, and refuses what a kernel would. */
+import type { Ip } from '../../../core/ip/index.ts';
+import type { Gate, Hold } from '../gate.ts';
+
+export interface FakeGate extends Gate {
+  /** EIPs that the kernel answers for. */
+  answered(): readonly Ip[];
+  /** EIPs that packets may leave with. */
+  sent(): readonly Ip[];
+  readonly covered: ReadonlySet<Ip>;
+  /** As somebody who takes the tables away. */
+  tamper(): void;
+}
+
+interface Lasting extends Hold {
+  readonly untilMs: number;
+}
+
+/** A gate without tables, as on a node that has just booted. */
+export const createFakeGate = (clock: { monotonicMs(): number }): FakeGate => {
+  let hasTables = false;
+  let covered: ReadonlySet<Ip> = new Set();
+  let held: readonly Lasting[] = [];
+  const now = (): readonly Lasting[] => held.filter(({ untilMs }) => untilMs > clock.monotonicMs());
+  const answered = (): readonly Lasting[] => now().filter(({ isAnswered }) => isAnswered);
+  const missing = 'no such file or directory';
+  return {
+    get covered() {
+      return covered;
+    },
+    answered: () => answered().map(({ ip }) => ip),
+    sent: () => now().map(({ ip }) => ip),
+    tamper: () => {
+      hasTables = false;
+      held = [];
+      covered = new Set();
+    },
+    prepare: async () => {
+      hasTables = true;
+    },
+    read: async () => (hasTables ? answered().map(({ ip, epoch }) => ({ ip, epoch })) : undefined),
+    remove: async () => {
+      hasTables = false;
+      held = [];
+      covered = new Set();
+    },
+    hold: (holds, leaseMs) => {
+      if (!hasTables) return missing;
+      held = holds.map((hold) => ({ ...hold, untilMs: clock.monotonicMs() + leaseMs }));
+      return undefined;
+    },
+    cover: (ips) => {
+      if (!hasTables) return missing;
+      covered = new Set(ips);
+      return undefined;
+    },
+    close: () => {},
+  };
+};
