@@ -68,7 +68,8 @@ export const openNetfilterSocket = (libc: Libc, options: NetfilterOptions): Netf
     send: (requests) => (libc.send(descriptor, requests, requests.length, 0) < 0 ? libc.errno() : 0),
     close: () => {
       if (descriptor < 0) return;
-      libc.close(descriptor);
+      // The kernel lets whoever closes such a socket wait until all that nftables has deleted is freed.
+      libc.closeAside(descriptor);
       // The number may soon belong to another file of the process; -1 never does.
       descriptor = -1;
     },

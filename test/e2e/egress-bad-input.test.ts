@@ -156,7 +156,7 @@ describe('bad input', () => {
   test('a kernel that refuses our table is told, and gets it when it no longer does', async () => {
     const nft = (script: string) => world.lab.exec('worker-2', ['nft', '-f', '-'], script);
     // A hook has 1024 places. Others take them all; while the agent is away our table goes, and they take its places too.
-    const chain = (name: string) => `chain inet crowd ${name} { type filter hook input priority 300; }`;
+    const chain = (name: string) => `chain inet crowd ${name} { type filter hook prerouting priority 300; }`;
     const many = Array.from({ length: 1_000 }, (_, index) => `add ${chain(`c${index}`)}`);
     await nft(['add table inet crowd', ...many, ''].join('\n'));
     const isFull = async (name: string): Promise<boolean> => {

@@ -52,6 +52,8 @@ const NDA_DST = 1;
 const NDA_LLADDR = 2;
 const NDA_PROTOCOL = 12;
 const NUD_PERMANENT = 0x80;
+// As `bridge` says it; by it a monitor tells forwarding entries from neighbours.
+const NUD_NOARP = 0x40;
 const NTF_SELF = 0x02;
 const NTF_PROXY = 0x08;
 const RTA_OIF = 4;
@@ -97,7 +99,7 @@ const writeNeighbour: Write = ({ verb, ip = '', mac, device = '', proxy, forward
   const body = Buffer.alloc(12);
   body[0] = forwarding === undefined ? familyOf(bytes) : AF_BRIDGE;
   body.writeInt32LE(index, 4);
-  body.writeUInt16LE(NUD_PERMANENT, 8);
+  body.writeUInt16LE(forwarding === undefined ? NUD_PERMANENT : NUD_PERMANENT | NUD_NOARP, 8);
   body[10] = (proxy === undefined ? 0 : NTF_PROXY) | (forwarding === undefined ? 0 : NTF_SELF);
   const [type, flags] = verb === 'del' ? [RTM_DELNEIGH, 0] : [RTM_NEWNEIGH, PUT];
   return message(type, flags, [

@@ -63,6 +63,7 @@ describe('what a monitor tells', () => {
   it('needs a look when it went and is desired, or came and is not', () => {
     for (const line of told) assert.equal(isInStep(`Deleted ${line}`), false, line);
     assert.equal(isInStep(`Deleted ${told[4]?.replace(':0c', ':0d')}`), false, 'whatever it was like');
+    assert.equal(isInStep(`Deleted ${told[5]?.replace('NOARP ', '')}`), false, 'a forwarding entry made otherwise');
     for (const line of [
       told[0]?.replace('10.6.0.100', '10.6.0.101'),
       told[0]?.replace('valid_lft forever', 'valid_lft 20sec'),

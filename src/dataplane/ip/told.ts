@@ -23,7 +23,8 @@ export const inStepWith = (desired: NetworkDesired): IsInStep => {
     if (kernelRoute !== null) return devices.has(kernelRoute[1] ?? '');
     const fact = factIn(text);
     if (fact === undefined) return false;
-    return line.startsWith('Deleted ') ? !subjects.has(fact.subject) : whole.has(wholeOf(fact));
+    if (!line.startsWith('Deleted ')) return whole.has(wholeOf(fact));
+    return !subjects.has(fact.subject) && (fact.otherwise === undefined || !whole.has(wholeOf(fact.otherwise)));
   };
 };
 
@@ -31,6 +32,8 @@ export const inStepWith = (desired: NetworkDesired): IsInStep => {
 interface Fact {
   readonly subject: string;
   readonly state: string;
+  /** What else it may be about: a forwarding entry that was made without NOARP looks like a neighbour. */
+  readonly otherwise?: Fact;
 }
 
 const wholeOf = ({ subject, state }: Fact): string => `${subject} ${state}`;
@@ -69,9 +72,10 @@ const factIn = (text: string): Fact | undefined => {
   const neighbour = /^(\S+) dev (\S+) lladdr (\S+) (NOARP )?PERMANENT$/.exec(text);
   if (neighbour !== null) {
     const [, ip = '', device, mac = '', isForwarding] = neighbour;
+    const forwarding = { subject: `forwarding ${device} ${mac}`, state: ip };
     return isForwarding === undefined
-      ? { subject: `neighbour ${device} ${ip}`, state: mac }
-      : { subject: `forwarding ${device} ${mac}`, state: ip };
+      ? { subject: `neighbour ${device} ${ip}`, state: mac, otherwise: forwarding }
+      : forwarding;
   }
   const route = /^default via (\S+) dev (\S+) table (\d+)(?: metric (\d+))? onlink(?: pref medium)?$/.exec(text);
   if (route !== null) {
