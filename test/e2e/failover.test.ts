@@ -12,6 +12,9 @@ import { FailoverWorld, policyKey, type Trial, told, watched } from './failover-
 
 const nodes = ['gateway-1', 'gateway-2', 'worker-1', 'worker-2'];
 
+/** Two heartbeats and what a busy machine adds. */
+const resumedMs = 100;
+
 describe('failover', () => {
   let world: FailoverWorld;
   before(async () => {
@@ -97,7 +100,10 @@ describe('failover', () => {
           const heir = lost === 'gateway-1' ? 'gateway-2' : 'gateway-1';
           assert.deepEqual(handOvers, [heir, heir]);
           for (const { mixedMs } of trial.handOvers) assert.ok(mixedMs <= 1_000, `two owners for ${mixedMs} ms`);
-          assert.deepEqual(world.handOversSince(healedAtMs), []);
+          // A machine that was stopped with its kernel and goes on asks the voters first, and may send for two heartbeats meanwhile.
+          const back = world.handOversSince(healedAtMs).filter(({ mixedMs }) => mixedMs > resumedMs);
+          assert.deepEqual(back, []);
+          assert.equal(await world.owner(), heir);
           // What is promised is judged by bench/failover.ts, over many losses on a quiet machine. This is one, beside others.
           for (const { way, outageMs } of trial.suffered) {
             assert.ok(outageMs <= 3_000, `${way} failed for ${outageMs} ms`);
