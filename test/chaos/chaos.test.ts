@@ -1,0 +1,203 @@
+/**
+ * Faults by chance under steady traffic and a churn of policies: processes killed, nodes lost and rebooted, API server and
+ * etcd restarted, ways cut, foreign hands. At every quiet point all is as it should be: packets as explained, one node per EIP,
+ * nothing left over, memory flat; and at no time a packet with a foreign address. A run prints its seed:
+ * `SALLYPORT_SEED=N SALLYPORT_MINUTES=30` repeats it, for longer.
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { agentPattern } from '../../lab/faults/processes.ts';
+import { run } from '../../lab/host/command.ts';
+import { instanceOf } from '../../lab/host/instance.ts';
+import { until } from '../../lab/host/wait.ts';
+import type { RunningStream } from '../../lab/inside/pod-client.ts';
+import { processesOn } from '../../lab/power.ts';
+import { eip, ways } from '../e2e/egress-world.ts';
+import { FailoverWorld, watched } from '../e2e/failover-world.ts';
+import { type Random, randomOf, type Standing, strike } from './faults.ts';
+
+const seed = Number(process.env.SALLYPORT_SEED ?? Math.floor(Math.random() * 2 ** 31));
+const minutes = Number(process.env.SALLYPORT_MINUTES ?? 5);
+const clients = ['one', 'two', 'three'];
+const egctl = join(import.meta.dirname, '..', '..', 'bin', 'egctl');
+const churned = 8;
+const episodeMs = 30_000;
+const quietLimitMs = 90_000;
+
+describe('chaos', () => {
+  let world: FailoverWorld;
+  const random = randomOf(seed);
+  before(async () => {
+    world = await FailoverWorld.start('e2e-chaos');
+  });
+  after(() => world?.stop());
+
+  test(`${minutes} minutes of faults (SALLYPORT_SEED=${seed} SALLYPORT_MINUTES=${minutes})`, async (context) => {
+    // The last episode and its quiet point should end in time, too.
+    const endMs = performance.now() + minutes * 60_000 - episodeMs;
+    const streams: RunningStream[] = [];
+    for (const name of clients) {
+      for (const way of ways) {
+        const question = world.egress.question(way, { limitMs: 3_000 });
+        streams.push(await world.egress.client(name).stream(question, { everyMs: 100, isKept: false }));
+      }
+    }
+    const memory: number[] = [memoryOfAgents()];
+    let quietSinceMs = Date.now();
+    for (let episode = 1; performance.now() < endMs; episode += 1) {
+      const story = await misbehave();
+      const place = `SALLYPORT_SEED=${seed}, episode ${episode}:\n${story.join('\n')}`;
+      context.diagnostic(place);
+      await expectQuiet(place, streams, quietSinceMs);
+      quietSinceMs = Date.now();
+      memory.push(memoryOfAgents());
+    }
+    for (const stream of streams) await stream.stop();
+    context.diagnostic(`memory of the agents in MB, at each quiet point: ${memory.join(', ')}`);
+    const [, first = 0] = memory;
+    assert.ok((memory.at(-1) ?? 0) <= first * 1.3, `memory of the agents grew: ${memory.join(', ')} MB`);
+  });
+
+  /** One episode: faults by chance, each undone at some time; at its end all of them. Tells what was done. */
+  const misbehave = async (): Promise<string[]> => {
+    const story: string[] = [];
+    const standing: Standing[] = [];
+    const lost = new Set<string>();
+    const startMs = performance.now();
+    const tell = (what: string) => story.push(`${((performance.now() - startMs) / 1_000).toFixed(1)} s: ${what}`);
+    const undo = async () => {
+      const old = standing.shift();
+      if (old === undefined) return;
+      await old.undo?.();
+      tell(`undone: ${old.what}`);
+    };
+    const stop = new AbortController();
+    const churning = churn(random, stop.signal);
+    try {
+      while (performance.now() - startMs < episodeMs) {
+        const done = await strike(world.lab, random, lost);
+        if (done !== undefined) tell(done.what);
+        if (done?.undo !== undefined) standing.push(done);
+        // The pause is part of what is drawn: faults that meet, and faults that come alone.
+        await delay(4_000 * random() ** 2);
+        if (random() < 0.5) await undo();
+      }
+    } finally {
+      while (standing.length > 0) await undo();
+      stop.abort();
+      await churning;
+    }
+    return story;
+  };
+
+  /** Makes, edits and deletes policies of pods that nobody runs, until told to stop. Refusals are part of it. */
+  const churn = async (draw: Random, signal: AbortSignal): Promise<void> => {
+    // A generator of its own: how often it is asked depends on how fast the API server is.
+    const own = randomOf(Math.floor(draw() * 2 ** 31));
+    while (!signal.aborted) {
+      const name = `churn-${Math.floor(own() * churned)}`;
+      const spec = {
+        egressGatewayName: 'main',
+        egressIP: eip(101 + Math.floor(own() * 8)),
+        appliedTo: { podSelector: { matchLabels: { team: name } } },
+      };
+      const manifest = JSON.stringify({
+        apiVersion,
+        kind: 'EgressPolicy',
+        metadata: { namespace: 'shop', name },
+        spec,
+      });
+      const limit = ['--request-timeout=3s'];
+      if (own() < 0.7) await world.lab.tryKubectl([...limit, 'apply', '-f', '-'], manifest);
+      else await world.lab.tryKubectl([...limit, '-n', 'shop', 'delete', 'egresspolicy', name, '--wait=false']);
+      await delay(1_000 * own());
+    }
+  };
+
+  /** All is well again after a while, and was never wrong in what must not be wrong even for a moment. */
+  const expectQuiet = async (place: string, streams: readonly RunningStream[], sinceMs: number) => {
+    let missing = '';
+    const wait = {
+      what: 'a quiet cluster',
+      limitMs: quietLimitMs,
+      everyMs: 500,
+      explain: () => `${missing}\n${place}`,
+    };
+    await until(wait, async () => {
+      missing = await unrest();
+      return missing === '';
+    });
+    for (const client of clients) await world.egress.untilSource(client, watched);
+    const quietMs = Date.now();
+    await until({ what: 'two seconds of answers', limitMs: 30_000, explain: () => place }, async () => {
+      const tallies = await Promise.all(streams.map((stream) => stream.tally()));
+      return tallies.every(({ lastAskedAtMs = 0 }) => lastAskedAtMs > quietMs + 2_000);
+    });
+    for (const ip of [watched.ipv4, watched.ipv6]) {
+      assert.equal(world.observer.macs(ip, quietMs).length, 1, `owners of ${ip} in a quiet time\n${place}`);
+      for (const { mixedMs } of world.observer.handOvers(ip, sinceMs)) {
+        assert.ok(mixedMs <= 1_000, `${ip} had two owners for ${mixedMs} ms\n${place}`);
+      }
+    }
+    assert.equal(world.observer.lostFrames, 0);
+    assert.deepEqual(await world.egress.strangersAsking(watched), [], place);
+    for (const client of clients) {
+      const argv = [egctl, 'why', `shop/${client}`, '--to', world.lab.status.outside.ipv4];
+      const { code, stdout, stderr } = await run(argv, { env: { KUBECONFIG: world.lab.kubeconfig } });
+      assert.equal(code, 0, `${stdout}${stderr}\n${place}`);
+    }
+  };
+
+  /** What is not as in a quiet cluster; empty when all is. */
+  const unrest = async (): Promise<string> => {
+    const read = async (...what: readonly string[]) => {
+      const text = await world.lab.kubectl(['get', ...what, '-A', '-o', 'json', '--request-timeout=5s']);
+      // The API server has checked these against their schemas.
+      return (JSON.parse(text) as { items: Served[] }).items;
+    };
+    const isTrue = ({ status }: Served, type: string) =>
+      status?.conditions?.some((condition) => condition.type === type && condition.status === 'True') === true;
+    const notReady = (await read('nodes')).filter((node) => !isTrue(node, 'Ready'));
+    if (notReady.length > 0) return `nodes not ready: ${namesOf(notReady)}`;
+    const tunnels = await read('egresstunnels');
+    const broken = tunnels.filter(({ status }) => status?.phase !== 'Ready');
+    if (broken.length > 0 || tunnels.length !== world.lab.status.nodes.length) return `tunnels: ${namesOf(broken)}`;
+    const policies = await read('egresspolicies');
+    const unprogrammed = policies.filter((policy) => !isTrue(policy, 'Programmed'));
+    // Two policies may ask for EIPs of which one is taken; then the second has to wait, and says so.
+    const waiting = unprogrammed.filter((policy) => !policy.metadata.name.startsWith('churn-'));
+    if (waiting.length > 0) return `policies not programmed: ${namesOf(waiting)}`;
+    const known = new Set(policies.map(({ metadata }) => metadata.name));
+    const orphans = (await read('egressendpointslices')).filter(({ metadata }) =>
+      metadata.ownerReferences?.some(({ name }) => !known.has(name)),
+    );
+    return orphans.length > 0 ? `endpoint slices without a policy: ${namesOf(orphans)}` : '';
+  };
+
+  const memoryOfAgents = (): number => {
+    const agents = world.lab.status.nodes.flatMap(({ name }) =>
+      processesOn(instanceOf(world.lab.name), name, agentPattern),
+    );
+    return Math.round(agents.reduce((sum, { pid }) => sum + residentMegabytes(pid), 0));
+  };
+});
+
+const apiVersion = 'egressgateway.spidernet.io/v1beta1';
+const namesOf = (objects: readonly Served[]): string => objects.map(({ metadata }) => metadata.name).join(', ');
+
+/** Memory of a process, from proc(5). */
+const residentMegabytes = (pid: number): number => {
+  const [, kilobytes = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kilobytes) / 1_024;
+};
+
+interface Served {
+  readonly metadata: { readonly name: string; readonly ownerReferences?: readonly { readonly name: string }[] };
+  readonly status?: {
+    readonly phase?: string;
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
+}

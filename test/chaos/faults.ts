@@ -1,0 +1,140 @@
+/** What chaos may do to a lab, drawn by chance. Each fault says what it did, and returns how it is undone if it lasts. */
+import { losses } from '../../lab/faults/losses.ts';
+import { agentPattern, overload, pause } from '../../lab/faults/processes.ts';
+import type { Lab } from '../../lab/lab.ts';
+
+/** Numbers by chance, the same for the same seed (mulberry32). */
+export type Random = () => number;
+export function randomOf(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** One of several, by chance. */
+export function oneOf<T>(random: Random, all: readonly T[]): T {
+  const chosen = all[Math.floor(random() * all.length)];
+  if (chosen === undefined) throw new Error('nothing to choose from');
+  return chosen;
+}
+
+/** Something that was done and is still so. */
+export interface Standing {
+  readonly what: string;
+  readonly undo?: () => Promise<void>;
+}
+
+interface ChaosFault {
+  /** How often it is drawn, beside the others. */
+  readonly weight: number;
+  /** Undefined when it cannot be done now: the node that was drawn is lost already. */
+  act(lab: Lab, random: Random, lost: Set<string>): Promise<Standing | undefined>;
+}
+
+const gateways = (lab: Lab): string[] => lab.status.nodes.filter(({ gateway }) => gateway).map(({ name }) => name);
+const nodes = (lab: Lab): string[] => lab.status.nodes.map(({ name }) => name);
+const controllerPattern = /main\S* controller/;
+const device = 'egress.vxlan';
+
+/** What foreign hands may do without opening a hole; see docs/explanation/promises.md for what does. */
+const damages: readonly { readonly what: string; readonly script: string }[] = [
+  { what: 'neighbours flushed', script: `ip neighbour flush dev ${device} nud permanent` },
+  { what: 'EIPs taken off', script: 'ip address flush dev egw-eip' },
+  { what: 'tunnel device deleted', script: `ip link delete ${device}` },
+  {
+    what: 'routing rules deleted',
+    script:
+      'ip rule show | sed -n "s/^\\([0-9]*\\):.*fwmark 0x26.*/\\1/p" | while read p; do ip rule del priority $p; done',
+  },
+];
+
+const faults: readonly ChaosFault[] = [
+  {
+    weight: 5,
+    async act(lab, random) {
+      const node = oneOf(random, nodes(lab));
+      const killed = await lab.kill(node, agentPattern);
+      return { what: `${killed} processes of the agent of ${node} killed` };
+    },
+  },
+  {
+    weight: 2,
+    async act(lab, random, lost) {
+      const node = oneOf(random, nodes(lab));
+      if (lost.has(node)) return undefined;
+      const ms = Math.round(500 + 3_000 * random());
+      await pause(lab, node, agentPattern, ms);
+      return { what: `agent of ${node} stopped for ${ms} ms` };
+    },
+  },
+  {
+    weight: 2,
+    async act(lab, random) {
+      const all = nodes(lab);
+      const first = Math.floor(random() * all.length);
+      for (const node of [...all.slice(first), ...all.slice(0, first)]) {
+        if ((await lab.kill(node, controllerPattern)) > 0) return { what: `controller on ${node} killed` };
+      }
+      return undefined;
+    },
+  },
+  {
+    weight: 2,
+    async act(lab, random) {
+      const part = oneOf(random, ['kube-apiserver', 'etcd'] as const);
+      await lab.restart(part);
+      return { what: `${part} killed and started again` };
+    },
+  },
+  {
+    weight: 6,
+    async act(lab, random, lost) {
+      const node = oneOf(random, gateways(lab));
+      const loss = oneOf(random, losses);
+      // Cuts of two nodes would heal each other: one loss at a time.
+      if (lost.size > 0) return undefined;
+      lost.add(node);
+      await loss.strike(lab, node);
+      const undo = async () => {
+        await loss.heal(lab, node);
+        lost.delete(node);
+      };
+      return { what: `${node}: ${loss.name}`, undo };
+    },
+  },
+  {
+    weight: 1,
+    async act(lab, random, lost) {
+      const node = oneOf(random, gateways(lab));
+      if (lost.has(node)) return undefined;
+      await lab.power('reboot', node);
+      return { what: `${node} rebooted` };
+    },
+  },
+  {
+    weight: 3,
+    async act(lab, random) {
+      const node = oneOf(random, nodes(lab));
+      const { what, script } = oneOf(random, damages);
+      // The device may be away already, by a reboot or another hand.
+      await lab.exec(node, ['sh', '-c', `{ ${script}; } 2>/dev/null || true`]);
+      return { what: `${node}: ${what}` };
+    },
+  },
+  {
+    weight: 1,
+    async act(lab) {
+      return { what: 'every core busy', undo: overload(lab, 1) };
+    },
+  },
+];
+
+const drawn = faults.flatMap((fault) => Array.from({ length: fault.weight }, () => fault));
+
+/** Does one fault by chance. `lost` are the nodes that are away now; it is kept up to date. */
+export const strike = (lab: Lab, random: Random, lost: Set<string>): Promise<Standing | undefined> =>
+  oneOf(random, drawn).act(lab, random, lost);
