@@ -37,6 +37,7 @@ import {
   makeNodes,
   makePods,
   namespace,
+  type Played,
   policies,
   policy,
   reportTunnels,
@@ -80,6 +81,8 @@ interface Policy extends KubeObject {
 interface Served {
   readonly isProgrammed: boolean;
   readonly revision: string;
+  readonly eip: string;
+  readonly node: string;
 }
 interface Gateway extends KubeObject {
   readonly status?: { readonly ipUsage?: { readonly ipv4Total?: number; readonly ipv4Free?: number } };
@@ -158,12 +161,12 @@ async function measure(size: number): Promise<void> {
     report('watches lost by a mere reader, by kubectl', `${byReader}, ${byKubectl}`);
     report('watches closed by the API server in all', String((await closedWatches(plane)) - closedBefore));
 
-    await reportTunnels(client, newestOf(served));
+    await reportTunnels(client, playedOf(served));
     const isProgrammed = () => [...served.store.values()].every((one) => one.isProgrammed);
     await until({ what: 'Programmed', limitMs: 600_000, everyMs: 100, signal }, isProgrammed);
     const programmed = await settled(writes);
     check('API writes per policy for Programmed', (programmed - written) / (size + singleCount), 1);
-    await reportTunnels(client, newestOf(served));
+    await reportTunnels(client, playedOf(served));
     check('API writes after the next reports', (await settled(writes)) - programmed, 0);
 
     checkP95(`one policy beside ${size}`, await singles(client, served, 'last'), statusLimitMs);
@@ -242,14 +245,16 @@ function servedOf(object: KubeObject): Served | undefined {
   const { status, metadata } = object as Policy;
   if (status?.eip?.ipv4 === undefined || status.node === undefined) return undefined;
   const isProgrammed = status.conditions?.some((one) => one.type === 'Programmed' && one.status === 'True') ?? false;
-  return { isProgrammed, revision: metadata.resourceVersion ?? '' };
+  return { isProgrammed, revision: metadata.resourceVersion ?? '', eip: status.eip.ipv4, node: status.node };
 }
 
-/** The revision up to which all policies are in step, as an agent that has applied them all would say. */
-function newestOf(served: Informer<Served>): string {
-  return [...served.store.values()]
-    .map(({ revision }) => revision)
-    .reduce((a, b) => (compareRevisions(a, b) < 0 ? b : a), '0');
+/** What agents would say that have applied all policies and hold the EIPs of them. */
+function playedOf(served: Informer<Served>): Played {
+  const all = [...served.store.values()];
+  const eips = new Map<string, Set<string>>();
+  for (const { node, eip } of all) eips.set(node, (eips.get(node) ?? new Set()).add(eip));
+  const revisions = all.map(({ revision }) => revision);
+  return { appliedRevision: revisions.reduce((a, b) => (compareRevisions(a, b) < 0 ? b : a), '0'), eips };
 }
 
 async function count(client: KubeClient, resource: Resource): Promise<number> {

@@ -1,25 +1,44 @@
 /**
  * How long new connections fail when a gateway node is lost, and how many open ones survive: power off, link down, uplink lost
- * and tunnel cut in turn, the second half of them without an API server. `failover.ts [LOSSES]`.
+ * and tunnel cut in turn, the second half of them without an API server. `failover.ts [LOSSES [FILE]]`: what was seen is added to the
+ * file, line by line, and all of its lines are judged, so that a hundred losses can be had in pieces.
  */
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { losses } from '../lab/faults/losses.ts';
 import { FailoverWorld, type Trial, watched } from '../test/e2e/failover-world.ts';
 import { quantile } from './egress/bars.ts';
 
 const count = Number(process.argv[2] ?? 100);
+const file = process.argv[3];
 const limits = { p50Ms: 200, p99Ms: 500, keptShare: 0.99, mixedMs: 1_000 };
 
 const world = await FailoverWorld.start('bench-failover');
 try {
-  if (!judge(await lose())) process.exitCode = 1;
+  const before = file === undefined ? [] : readSeen(file);
+  if (!judge([...before, ...(await lose())])) process.exitCode = 1;
 } finally {
   await world.stop();
 }
 
+/** One loss, and how busy the machine was. */
+interface Seen {
+  readonly kind: string;
+  readonly load: number;
+  readonly trial: Trial;
+}
+
+/** What earlier runs have seen; none where there is no file yet. */
+function readSeen(path: string): Seen[] {
+  if (!existsSync(path)) return [];
+  const lines = readFileSync(path, 'utf8').trim().split('\n');
+  // Written below.
+  return lines.map((line) => JSON.parse(line) as Seen);
+}
+
 /** All losses, one after the other; each is undone before the next, and nobody gives back what he took over. */
-async function lose(): Promise<{ kind: string; trial: Trial }[]> {
-  const trials: { kind: string; trial: Trial }[] = [];
+async function lose(): Promise<Seen[]> {
+  const trials: Seen[] = [];
   for (let index = 0; index < count; index += 1) {
     if (index === Math.floor(count / 2)) await world.stopApi();
     const loss = losses[index % losses.length] ?? losses[0];
@@ -31,7 +50,9 @@ async function lose(): Promise<{ kind: string; trial: Trial }[]> {
     );
     await loss.heal(world.lab, lost);
     await world.untilBack(lost);
-    trials.push({ kind: loss.name, trial });
+    const seen = { kind: loss.name, load: loadavg()[0] ?? 0, trial };
+    trials.push(seen);
+    if (file !== undefined) appendFileSync(file, `${JSON.stringify(seen)}\n`);
     const outages = trial.suffered.map(({ way, outageMs }) => `${way} ${outageMs}`).join(', ');
     const cut = trial.flows.filter(({ isKept }) => !isKept).map(({ kind, why }) => `${kind} (${why})`);
     console.log(
@@ -42,8 +63,10 @@ async function lose(): Promise<{ kind: string; trial: Trial }[]> {
 }
 
 /** Prints what was seen beside what is promised; true when every promise is kept. */
-function judge(trials: readonly { kind: string; trial: Trial }[]): boolean {
-  console.log(`\n${trials.length} losses of a gateway node, load ${loadavg()[0]?.toFixed(1)}`);
+function judge(trials: readonly Seen[]): boolean {
+  const loads = trials.map(({ load }) => load);
+  const [least, most] = [Math.min(...loads).toFixed(1), Math.max(...loads).toFixed(1)];
+  console.log(`\n${trials.length} losses of a gateway node, load ${least} to ${most}`);
   const outages = trials.flatMap(({ trial }) => trial.suffered.map(({ way, outageMs }) => ({ way, outageMs })));
   const row = (name: string, samplesMs: readonly number[]) => {
     const [p50, p90, p99, most] = [0.5, 0.9, 0.99, 1].map((share) => quantile(samplesMs, share));

@@ -14,6 +14,7 @@ const benchmarks = [
   'dataplane/forwarding',
   'egress',
   'failover',
+  'leaks',
   'mirror',
   'proxy',
   'operator',

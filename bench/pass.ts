@@ -7,28 +7,12 @@
  */
 import { Config } from '../src/api/config.ts';
 import { PolicyStatus } from '../src/api/policy.ts';
-import {
-  identityOf,
-  type KeptClusterInfo,
-  type KeptGateway,
-  type KeptPolicy,
-  type KeptTunnel,
-} from '../src/controller/caches.ts';
 import type { PartDeps } from '../src/controller/part.ts';
 import { Decider } from '../src/controller/plan/decision.ts';
 import { gatewayLoop, type PolicyKnowledge, policyLoop, tunnelLoop } from '../src/controller/plan/loops.ts';
 import { policyChanges } from '../src/controller/plan/policy-changes.ts';
-import {
-  type ApiObject,
-  projectGateway,
-  type projectNamespace,
-  projectNode,
-  projectPolicy,
-  projectTunnel,
-} from '../src/core/project/index.ts';
+import { MemoryCaches } from '../src/controller/plan/testing/memory-caches.ts';
 import { gatewayObject, nodeObject, policyObject } from '../src/core/testing/objects.ts';
-import type { KubeObject } from '../src/runtime/kube/resource.ts';
-import { Store } from '../src/runtime/kube/store.ts';
 import { systemClock } from '../src/runtime/process/clock.ts';
 
 const ROUNDS = 200;
@@ -36,7 +20,7 @@ const [NODES, GATEWAY_NODES, GATEWAYS, APPS] = [50, 10, 10, 1_000];
 /** Of what stands between a new policy and its status, on average. */
 const LIMIT_MS = 15;
 const config = Config.parse({ feature: { enableIPv6: false } });
-const facts = { matchedPods: 10, progress: { revision: '1', nodes: [] } };
+const facts = { matchedPods: 10, progress: { revision: '1', nodes: [], isHeld: true } };
 
 const sizes = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1_000, 5_000];
 const whole = 'from a policy to its status';
@@ -80,27 +64,16 @@ function measure(size: number): void {
 
 /** The caches of a controller that has served some policies. */
 function clusterOf(size: number) {
-  const caches = {
-    nodes: { store: new Store({}) as Store<ReturnType<typeof projectNode>> },
-    namespaces: { store: new Store({}) as Store<ReturnType<typeof projectNamespace> & { uid: string }> },
-    gateways: { store: new Store<KeptGateway>({}) },
-    policies: { store: new Store<KeptPolicy>({}) },
-    clusterPolicies: { store: new Store<KeptPolicy>({}) },
-    tunnels: { store: new Store<KeptTunnel>({}) },
-    clusterInfos: { store: new Store<KeptClusterInfo>({}) },
-  };
+  const caches = new MemoryCaches();
   for (let index = 0; index < GATEWAYS; index += 1) {
-    const gateway = gatewayObject(`gateway-${index}`, { ipv4: [`192.168.${index * 4}.0/22`] });
-    const kept = { identity: identity(gateway), view: projectGateway(gateway), status: undefined };
-    caches.gateways.store.put(`gateway-${index}`, kept);
+    const name = `gateway-${index}`;
+    caches.putGateway(name, gatewayObject(name, { ipv4: [`192.168.${index * 4}.0/22`] }));
   }
   for (let index = 0; index < NODES; index += 1) {
     const name = `node-${index}`;
     const labels = index < GATEWAY_NODES ? { egress: 'true' } : {};
-    caches.nodes.store.put(name, projectNode(nodeObject(name, [`172.31.0.${index + 1}`], labels)));
-    const tunnel = { metadata: { name, uid: name }, status: { tunnel: { parent: { name: 'eth0' } } } };
-    const view = projectTunnel(tunnel, 'never');
-    caches.tunnels.store.put(name, { identity: identity(tunnel), view, status: tunnel.status });
+    caches.putNode(name, nodeObject(name, [`172.31.0.${index + 1}`], labels));
+    caches.putTunnel(name, { tunnel: { parent: { name: 'eth0' } } });
   }
   let revision = 0;
   const put = (name: string, index: number, status?: PolicyStatus): void => {
@@ -112,8 +85,8 @@ function clusterOf(size: number) {
       destSubnet: ['203.0.113.0/24'],
     });
     revision += 1;
-    const shown = { ...object, metadata: { ...object.metadata, resourceVersion: String(revision) }, status };
-    caches.policies.store.put(`bench/${name}`, { identity: identity(shown), view: projectPolicy(shown), status });
+    const metadata = { ...object.metadata, resourceVersion: String(revision) };
+    caches.putPolicy(`bench/${name}`, { ...object, metadata }, status);
   };
   const decider = new Decider(caches, { stateOf: () => 'fresh', silent: new Set() });
   // The loops are asked who does not show a decision, for which they need no more than this.
@@ -148,9 +121,4 @@ function clusterOf(size: number) {
   for (let index = 0; index < size; index += 1) cluster.write(`policy-${index}`, index);
   for (const loop of [cluster.policies, cluster.tunnels, cluster.gateways]) loop.keysBehind(first);
   return cluster;
-}
-
-/** Test objects have the metadata that the API server gives. */
-function identity(object: ApiObject) {
-  return identityOf(object as KubeObject);
 }

@@ -72,6 +72,9 @@ async function run(): Promise<void> {
       line(`one ${what}: processor time, ms`, cpuMs);
     }
     feed.close();
+    line('memory right after the changes, MB', agent.rssMb());
+    await sleep(settleMs);
+    if (options.map) console.log(agent.memoryMap());
     line('memory after the changes, MB', agent.rssMb(), limits.rssMb);
   } finally {
     await agent.stop();

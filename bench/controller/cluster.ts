@@ -1,15 +1,8 @@
 /** A cluster made of objects without processes: nodes, tunnels whose agents report, pods, gateways, policies. */
 import { kinds, resourceOf } from '../../src/api/kinds.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
-import type { KubeObject, Resource } from '../../src/runtime/kube/resource.ts';
+import { coreResource, type KubeObject } from '../../src/runtime/kube/resource.ts';
 
-export const core = (plural: string, kind: string, namespaced: boolean): Resource => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced,
-});
 export const namespace = 'bench';
 export const policies = resourceOf('EgressPolicy');
 export const gateways = resourceOf('EgressGateway');
@@ -33,16 +26,16 @@ export async function inParallel(
 
 export async function makeNamespace(client: KubeClient, name: string): Promise<void> {
   await client.apply(
-    core('namespaces', 'Namespace', false),
+    coreResource('namespaces', 'Namespace', false),
     { apiVersion: 'v1', kind: 'Namespace', metadata: { name } },
     { fieldManager: 'bench' },
   );
   const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default', namespace: name } };
-  await client.apply(core('serviceaccounts', 'ServiceAccount', true), account, { fieldManager: 'bench' });
+  await client.apply(coreResource('serviceaccounts', 'ServiceAccount', true), account, { fieldManager: 'bench' });
 }
 
 export async function makeNodes(client: KubeClient, count: number): Promise<void> {
-  const nodes = core('nodes', 'Node', false);
+  const nodes = coreResource('nodes', 'Node', false);
   await inParallel(count, 16, async (index) => {
     const metadata = { name: `node-${index}`, labels: { egress: index < 10 ? 'true' : 'false' } };
     await client.create(nodes, { apiVersion: 'v1', kind: 'Node', metadata });
@@ -53,24 +46,33 @@ export async function makeNodes(client: KubeClient, count: number): Promise<void
   });
 }
 
-/** Plays the agents: every node reports that its device stands, and up to which revision its kernel is in step. */
-export async function reportTunnels(client: KubeClient, appliedRevision?: string): Promise<number> {
+/** What an agent says of its kernel: up to which revision it is in step, and the EIPs that it answers for. */
+export interface Played {
+  readonly appliedRevision: string;
+  /** node -> EIPs */
+  readonly eips: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+/** Plays the agents: every node reports that its device stands, and what is played of its kernel. */
+export async function reportTunnels(client: KubeClient, played?: Played): Promise<number> {
   const names: string[] = [];
   for await (const page of client.list(tunnels)) names.push(...page.items.map(({ metadata }) => metadata.name));
   await inParallel(names.length, 8, async (index) => {
+    const name = names[index] ?? '';
+    const eips = [...(played?.eips.get(name) ?? [])].map((ip) => ({ ip, epoch: 0 }));
     const status = {
       tunnel: { parent: { name: 'eth0', ipv4: '172.31.0.1' } },
       lastHeartbeatTime: new Date().toISOString(),
-      ...(appliedRevision === undefined ? {} : { report: { appliedRevision } }),
+      ...(played === undefined ? {} : { report: { appliedRevision: played.appliedRevision, eips } }),
     };
     const patch = { kind: 'merge', value: { status } } as const;
-    await client.patch(tunnels, { name: names[index] ?? '' }, patch, { subresource: 'status' });
+    await client.patch(tunnels, { name }, patch, { subresource: 'status' });
   });
   return names.length;
 }
 
 export async function makePods(client: KubeClient, count: number, apps: number): Promise<void> {
-  const pods = core('pods', 'Pod', true);
+  const pods = coreResource('pods', 'Pod', true);
   await inParallel(count, 32, async (index) => {
     const metadata = { name: `pod-${index}`, namespace, labels: { app: `app-${index % apps}` } };
     const spec = { nodeName: `node-${10 + (index % 40)}`, containers: [{ name: 'main', image: 'none' }] };

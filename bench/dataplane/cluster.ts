@@ -5,7 +5,8 @@
 
 import { nodeSettingsOf } from '../../src/agent/settings.ts';
 import { Config } from '../../src/api/config.ts';
-import type { HostView, NodeInput } from '../../src/core/node/input.ts';
+import type { HostView, NodeInput, NodeOwnership } from '../../src/core/node/input.ts';
+import { standFor } from '../../src/core/ownership/planned.ts';
 import { type ApiObject, type PodObject, projectPod } from '../../src/core/project/index.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../src/core/testing/objects.ts';
 import { viewOf, type World } from '../../src/core/testing/world.ts';
@@ -82,8 +83,20 @@ export const inputFor = (node: 'worker' | 'gateway', known: Known, host: HostVie
   pods: node === 'worker' ? known.pods : [],
   unclaimable: new Map(),
   gatewayNumbers: new Map(),
-  ownership: undefined,
+  ownership: agreedOn(node, known),
 });
+
+/** Nodes have agreed that the recorded owner of each EIP has it, so that tables have a gate as those of agents do. */
+const agreedOn = (node: string, { policies }: Known): NodeOwnership => {
+  const recorded = policies.map((policy) => policy.recorded).filter((one) => one.node === node);
+  const eips = recorded.map(({ eip }) => standFor(eip)).filter((eip) => eip !== undefined);
+  return {
+    owners: new Map(),
+    holds: new Map(eips.map((eip) => [eip, { eip, epoch: 1, mode: 'owned' }])),
+    standbys: new Set(),
+    gateways: new Set(['gateway']),
+  };
+};
 
 const serviceNetwork: Pair = { ipv4: '10.96.0.0/12', ipv6: 'fd96::/108' };
 

@@ -1,8 +1,11 @@
-/** A node in the hands of the agent's own code: network and table. */
+/** A node in the hands of the agent's own code: network, table and gate. */
 import { callInside } from '../../lab/net/enter.ts';
+import { isIpv4, isIpv6 } from '../../src/core/ip/index.ts';
 import type { NodeDesired } from '../../src/core/node/desired.ts';
+import { createGateTables, openLatch } from '../../src/dataplane/gate/gate.ts';
 import { loadRouteSocket, withRouteSocket } from '../../src/dataplane/ip/netlink.ts';
 import { createNetwork, type Network } from '../../src/dataplane/ip/network.ts';
+import { loadLibc } from '../../src/dataplane/libc.ts';
 import { loadNftLibrary, withNftLibrary } from '../../src/dataplane/nft/library.ts';
 import { createNftables, type Nftables } from '../../src/dataplane/nft/nftables.ts';
 import { machinePrograms } from '../../src/dataplane/program.ts';
@@ -12,13 +15,20 @@ import { settings } from './cluster.ts';
 import { enter, namespacePath } from './site.ts';
 
 // As in the agent: programs are for what these do not do.
-const [openRouteSocket, openLibrary] = await Promise.all([loadRouteSocket(), loadNftLibrary()]);
+const [libc, openRouteSocket, openLibrary] = await Promise.all([loadLibc(), loadRouteSocket(), loadNftLibrary()]);
+
+/** Nobody renews what is held here: it is to outlast every run. */
+const leaseMs = 24 * 3_600_000;
+/** What one transaction of the gate can hold of each family; see the page of src/dataplane/gate. */
+const mostHeld = 1_000;
 
 export interface Node {
   readonly network: Network;
   readonly table: Nftables;
   /** Applies a whole NodeDesired in the order of the agent; throws if anything is refused. */
   apply(desired: NodeDesired): Promise<void>;
+  /** Makes the gate and opens it for what the node owns; of more EIPs than it has room for, for the last ones. */
+  openGate(desired: NodeDesired): Promise<void>;
 }
 
 /** The kernel behind a namespace. `file` is what the agent of a node keeps over a restart. */
@@ -55,6 +65,24 @@ export function openNode(namespace: string, file: StateFile = memoryStateFile())
       const trimmed = await network.trim(desired.network);
       const [refusal] = [...grown.refused, ...trimmed.refused];
       if (refusal !== undefined) throw new Error(`${namespace}: ${refusal.what}: ${refusal.message}`);
+    },
+    openGate: async ({ claims }) => {
+      await createGateTables(inside, settings.device).prepare();
+      const latch = callInside(path, () => openLatch(libc, () => 1));
+      const ips = [isIpv4, isIpv6].flatMap((isOfFamily) =>
+        claims
+          .map(({ ip }) => ip)
+          .filter(isOfFamily)
+          .slice(-mostHeld),
+      );
+      const refused =
+        latch.cover(ips) ??
+        latch.hold(
+          ips.map((ip) => ({ ip, epoch: 1, isAnswered: true })),
+          leaseMs,
+        );
+      latch.close();
+      if (refused !== undefined) throw new Error(`${namespace}: the gate: ${refused}`);
     },
   };
 }

@@ -14,7 +14,9 @@ export const ours = (policies: number): Way => ({
     for (const member of ['gateway', 'worker'] as const) {
       const node = openNode(site.namespaceOf(member));
       const host = await node.network.readHost({ kind: 'interface', name: 'eth0' });
-      await node.apply(createNodePlanner()(inputFor(member, cluster.known, host)));
+      const desired = createNodePlanner()(inputFor(member, cluster.known, host));
+      await node.apply(desired);
+      await node.openGate(desired);
     }
     return { pod: cluster.eip, bystander: addresses.worker };
   },

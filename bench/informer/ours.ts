@@ -2,7 +2,7 @@
 
 import { createKubeClient } from '../../src/runtime/kube/http-client.ts';
 import { Informer } from '../../src/runtime/kube/informer.ts';
-import type { KubeObject, Resource } from '../../src/runtime/kube/resource.ts';
+import { coreResource, type KubeObject } from '../../src/runtime/kube/resource.ts';
 import { systemClock } from '../../src/runtime/process/clock.ts';
 import { report } from './measure.ts';
 
@@ -12,7 +12,7 @@ interface Pod extends KubeObject {
 }
 
 const server = process.argv[2] ?? '';
-const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+const pods = coreResource('pods', 'Pod', true);
 const credentials = { tls: { isInsecure: false } };
 const client = createKubeClient({
   access: { server, namespace: 'default', credentials: async () => credentials, forget: () => {} },

@@ -1,9 +1,9 @@
 /** Child process: serves COUNT pods from the in-memory API server and prints its URL. */
-import type { Resource } from '../../src/runtime/kube/resource.ts';
+import { coreResource } from '../../src/runtime/kube/resource.ts';
 import { startTestApiServer } from '../../src/runtime/testing/api-server.ts';
 import { makePod } from './pod.ts';
 
-const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+const pods = coreResource('pods', 'Pod', true);
 const count = Number(process.argv[2]);
 const server = await startTestApiServer({ resources: [pods] });
 let bytes = 0;

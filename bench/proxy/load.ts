@@ -1,6 +1,8 @@
 /** Load on a proxy: bytes by iperf3, requests by wrk. */
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { proxyAddress } from '../../src/proxy/testing/client.ts';
@@ -26,10 +28,27 @@ export const throughput = async (port: number, seconds: number): Promise<number>
   return Iperf.parse(JSON.parse(stdout)).end.sum_received.bits_per_second / 1e9;
 };
 
-/** Requests per second over 32 connections through the HTTP port of a proxy. Throws if one was not answered well. */
-export const requests = async (port: number, seconds: number): Promise<number> => {
+/** Requests per second over 32 connections through the HTTP port of a proxy, by Host, as of a client that DNS led there. */
+export const requests = (port: number, seconds: number): Promise<number> => wrk(port, seconds, []);
+
+/** The same by URL, as of a client that has HTTP_PROXY set. */
+export const requestsByUrl = async (port: number, seconds: number): Promise<number> => {
+  const folder = mkdtempSync(join(tmpdir(), 'sallyport-wrk-'));
+  const script = join(folder, 'by-url.lua');
+  const lines = `GET http://${places.host}/ HTTP/1.1\\r\\nHost: ${places.host}\\r\\n\\r\\n`;
+  writeFileSync(script, `request = function() return "${lines}" end\n`);
+  try {
+    return await wrk(port, seconds, ['--script', script]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+};
+
+/** Throws if a request was not answered well. */
+const wrk = async (port: number, seconds: number, more: readonly string[]): Promise<number> => {
   const url = `http://${proxyAddress}:${port}/`;
   const args = [
+    ...more,
     '--threads',
     '1',
     '--connections',

@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseIp } from '../../src/core/ip/index.ts';
+import { ip } from '../../src/core/testing/address.ts';
 import { announcements, probe } from '../../src/dataplane/announce/frames.ts';
 import { useOf } from './frames.ts';
 
 const mac = '66:77:00:a0:0b:01';
-const ip = (text: string) => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 
 for (const text of ['10.77.0.100', 'fd77::100']) {
   test(`an announcement of ${text} is a claim, a probe for it is nothing`, () => {

@@ -36,9 +36,9 @@ export class Observer {
     return this.#byScope[scope].get(ip)?.spells ?? [];
   }
 
-  /** When an address changed hands since a time. */
-  handOvers(ip: string, sinceMs: number, scope: Scope = 'all'): HandOver[] {
-    return handOversIn(this.spells(ip, scope), sinceMs);
+  /** When an address changed hands since a time; changes that are closer to each other than `onceMs` are one. */
+  handOvers(ip: string, sinceMs: number, scope: Scope = 'all', onceMs?: number): HandOver[] {
+    return handOversIn(this.spells(ip, scope), sinceMs, onceMs);
   }
 
   /** The MAC addresses that used an address between two times. */

@@ -27,6 +27,14 @@ test('two owners are one long hand-over, flapping is many', () => {
   assert.equal(handOversIn(spellsOf('a0 b2000 a4000 b6000')).length, 3);
 });
 
+test('where faults come one upon the other, two owners are told from owners in turn by how closely they alternate', () => {
+  const inTurn = 'a0 b300 a700 b1200 b9000';
+  assert.equal(handOversIn(spellsOf(inTurn))[0]?.mixedMs, 900);
+  assert.deepEqual(new Set(handOversIn(spellsOf(inTurn), 0, 200).map(({ mixedMs }) => mixedMs)), new Set([0]));
+  const atOnce = Array.from({ length: 50 }, (_, index) => `${index % 2 === 0 ? 'a' : 'b'}${index * 30}`).join(' ');
+  assert.equal(handOversIn(spellsOf(atOnce), 0, 200)[0]?.mixedMs, 1_440);
+});
+
 test('one that comes back at once is told as a hand-over too', () => {
   assert.deepEqual(handOversIn(spellsOf('a0 b250 a260 a9000')), [{ from: 'a', to: 'a', atMs: 250, mixedMs: 10 }]);
 });

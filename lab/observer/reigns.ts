@@ -18,8 +18,8 @@ export interface HandOver {
   readonly mixedMs: number;
 }
 
-/** Changes that follow each other more closely than this are one hand-over. */
-const onceMs = 1_000;
+/** Changes that follow each other more closely than this are one hand-over, where nobody says otherwise. */
+const usualOnceMs = 1_000;
 
 /** Who used one address, in the order of time. */
 export class Reigns {
@@ -42,7 +42,7 @@ export class Reigns {
 }
 
 /** The hand-overs in a sequence of spells, those of later than `sinceMs`. One that ends where it began is told too: it flapped. */
-export function handOversIn(spells: readonly Spell[], sinceMs = 0): HandOver[] {
+export function handOversIn(spells: readonly Spell[], sinceMs = 0, onceMs = usualOnceMs): HandOver[] {
   const found: { from: string; to: string; atMs: number; mixedMs: number }[] = [];
   for (const [index, { mac, fromMs }] of spells.entries()) {
     const before = spells[index - 1];

@@ -2,25 +2,19 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import { isKindName, kinds, resourceOf } from '../api/kinds.ts';
-import { type Ip, parseIp } from '../core/ip/index.ts';
-import type { KubeObject, Resource } from '../runtime/kube/resource.ts';
+import { ip as ipOf } from '../core/testing/address.ts';
+import { coreResource, type KubeObject, type Resource } from '../runtime/kube/resource.ts';
 import { startTestApiServer, type TestApiServer } from '../runtime/testing/api-server.ts';
 import { eventually } from '../runtime/testing/eventually.ts';
 import { fastClock } from '../runtime/testing/fast-clock.ts';
 import { createFakeNode, type FakeNode } from './testing/fake-node.ts';
+import { tunnelObject } from './testing/objects.ts';
 import { type RunningAgent, startAgent } from './testing/run.ts';
 
-const core = (plural: string, kind: string, namespaced: boolean): Resource => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced,
-});
 const [nodes, namespaces, pods] = [
-  core('nodes', 'Node', false),
-  core('namespaces', 'Namespace', false),
-  core('pods', 'Pod', true),
+  coreResource('nodes', 'Node', false),
+  coreResource('namespaces', 'Namespace', false),
+  coreResource('pods', 'Pod', true),
 ];
 const [policies, tunnels, infos] = [
   resourceOf('EgressPolicy'),
@@ -45,28 +39,16 @@ beforeEach(async () => {
   put(infos, { metadata: { name: 'default' }, status: { egressIgnoreCIDR: { podCIDR: { ipv4: ['10.244.0.0/16'] } } } });
   put(namespaces, { metadata: { name: 'shop' } });
   put(nodes, { metadata: { name: 'a', labels: { egress: 'true' } } });
-  putTunnel('a', 1, {});
-  putTunnel('b', 2, { tunnel: { parent: { name: 'eth0', ipv4: '10.6.0.12', ipv6: 'fd06::12' } } });
+  putTunnel('a', 1);
+  putTunnel('b', 2, { parent: { name: 'eth0', ipv4: '10.6.0.12', ipv6: 'fd06::12' } });
 });
 afterEach(() => Promise.all(running.map((agent) => agent.stop())));
 
 const put = (resource: Resource, object: object) => server.put(resource, object as KubeObject);
 const remove = (resource: Resource, { namespace, name }: KubeObject['metadata']) =>
   server.delete(resource, namespace === undefined ? name : `${namespace}/${name}`);
-const putTunnel = (name: string, number: number, agentPart: { tunnel?: object }) =>
-  put(tunnels, {
-    metadata: { name },
-    status: {
-      phase: 'Ready',
-      mark: `0x26000${number}00`,
-      tunnel: {
-        ipv4: `172.31.0.${number}`,
-        ipv6: `fd11::${number}`,
-        mac: `66:66:00:00:00:0${number}`,
-        ...agentPart.tunnel,
-      },
-    },
-  });
+const putTunnel = (name: string, number: number, agentPart?: object) =>
+  put(tunnels, tunnelObject(name, number, agentPart));
 const putPolicy = (name: string, slot: number, where: string, eip: object, destSubnet?: readonly string[]) =>
   put(policies, {
     metadata: { namespace: 'shop', name, uid: `uid-${name}`, generation: 1 },
@@ -97,11 +79,6 @@ const elements = async () => (await node.kernel().nftables.read())?.elements;
 const addresses = async () => (await node.network.read()).addresses.map(({ ip, device }) => `${ip} ${device}`);
 const status = () => EgressTunnelStatus.parse(Object(server.read(tunnels, 'a')).status ?? {});
 const mark = (kind: string, slot: number) => `0x${kind}00${slot.toString(16).padStart(4, '0')}`;
-const ipOf = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 
 describe('an agent', () => {
   it('touches nothing before all caches are filled', async () => {
@@ -114,6 +91,13 @@ describe('an agent', () => {
       node.network.kernel.said.filter((line) => /egress\.vxlan|egw-eip/.test(line)),
       [],
     );
+    assert.equal(agent.held(), 0, 'pods that wait for the agent do so still');
+  });
+
+  it('says once that the kernel holds what it should, for pods that wait for it', async () => {
+    const agent = await start();
+    await reportIsBack();
+    assert.equal(agent.held(), 1);
   });
 
   it('on a gateway node: asks the network, holds the EIPs, announces them, reports', async () => {

@@ -4,13 +4,7 @@
  * and nothing is taken back when the agent stops.
  */
 import { EgressError } from '../api/error.ts';
-import { resourceOf } from '../api/kinds.ts';
 import { failoverNames } from '../api/names.ts';
-import type { Reason } from '../api/reasons.ts';
-import { type Finding, finding } from '../core/finding.ts';
-import type { Ip } from '../core/ip/index.ts';
-import type { PolicyKey } from '../core/view.ts';
-import type { Owner } from '../dataplane/announce/announcer.ts';
 import type { ConfigSource } from '../runtime/config/source.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import { Loop } from '../runtime/control/loop.ts';
@@ -18,7 +12,6 @@ import type { KubeClient } from '../runtime/kube/client.ts';
 import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import type { Informer } from '../runtime/kube/informer.ts';
 import { problemLog } from '../runtime/kube/problem-log.ts';
-import { apiVersionOf } from '../runtime/kube/resource.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { Metrics } from '../runtime/process/metrics.ts';
@@ -26,10 +19,11 @@ import type { Tasks } from '../runtime/process/tasks.ts';
 import type { Page } from '../runtime/serve/health.ts';
 import { Applier } from './applier.ts';
 import { allOf, type Caches, createCaches, missingOf } from './caches.ts';
+import { Chronicle } from './chronicle.ts';
 import { Claims } from './claims.ts';
 import { watchDrift } from './drift.ts';
 import { type Found, nothingFound, readFound } from './found.ts';
-import { createGathering, type Gathering } from './gather.ts';
+import { createGathering, type Gathering, policyBySlot } from './gather.ts';
 import { Isolation } from './isolate.ts';
 import { Keeper, type Outcome } from './keeper.ts';
 import { type Kernel, type KernelPart, THREAD_SIGNATURES } from './kernel.ts';
@@ -57,12 +51,18 @@ export interface AgentDeps {
   readonly random: () => number;
   readonly log: Log;
   readonly spawn: Tasks['spawn'];
+  /** Called once, when the kernel holds what it should for the first time in this run. */
+  readonly onHeld: () => void;
+  /** Called after every pass. */
+  readonly onPass: () => void;
 }
 
 /** The agent of one node. Make one per process and `run` it once. */
 export class Agent {
   /** What the kernel holds about a source or a slot. */
   readonly kernelPage: Page;
+  /** Where others tell what they hear about this node. */
+  readonly chronicle: Chronicle;
   readonly #deps: AgentDeps;
   readonly #caches: Caches;
   readonly #gathering: Gathering;
@@ -91,10 +91,11 @@ export class Agent {
       kernel,
       clock,
       log,
-      policyBySlot: () => policyBySlot(this.#gathering),
+      policyBySlot: () => policyBySlot(this.#gathering.gather().policies),
       outcome: () => this.#outcome,
       mirror: () => mirroring.stats,
     });
+    this.chronicle = new Chronicle({ node, events: deps.events, metrics: this.#metrics, log });
     this.#loop = new Loop({ clock, pass: () => this.#pass(), hooks: this.#metrics.loop });
     this.#reporter = new Reporter({
       node,
@@ -122,6 +123,7 @@ export class Agent {
       clock,
       log,
       onChange: () => this.#follow(),
+      onOpened: () => this.#report(),
       onHappening: (happening) => this.#hear(happening),
     });
     this.#caches.tunnels.subscribe((change) => {
@@ -197,7 +199,7 @@ export class Agent {
         clock,
         spawn,
         onChange,
-        hooks: { conflict: (ip, found) => this.#tellConflict(ip, found) },
+        hooks: { conflict: (ip, found) => this.chronicle.inUse(ip, found) },
       },
       found.eips,
     );
@@ -206,11 +208,7 @@ export class Agent {
         this.#metrics.applier.changed(part, count);
         if (part === 'network') this.#networkChangedAtMs = clock.monotonicMs();
       },
-      repaired: (part: KernelPart, count: number): void => {
-        this.#metrics.applier.repaired(part, count);
-        this.#warn('DriftRepaired', 'Repair', repairedNote[part]);
-        log.warn({ component: part, reason: 'DriftRepaired', count }, repairedNote[part]);
-      },
+      repaired: (part: KernelPart, count: number): void => this.chronicle.repaired(part, count),
       replaced: (): void => this.#steward.renew(),
       forgetFailed: ({ code, message }: EgressError): void =>
         log.warn({ component: 'conntrack', reason: code }, message),
@@ -248,29 +246,19 @@ export class Agent {
 
   /** Something has become of an EIP, or of what owning it takes. */
   #hear(happening: Happening): void {
-    const { log, node } = this.#deps;
     switch (happening.kind) {
       case 'tie':
         this.#vote.want(happening.isWanted, happening.epoch);
         break;
       case 'conflict':
-        this.heardConflict(happening.ip, happening.owner);
+        this.chronicle.claimedToo(happening.ip, happening.owner);
         break;
-      case 'uplink': {
-        const what = happening.isUp ? 'the outside is in reach again' : `the outside is out of reach: ${happening.why}`;
-        log.warn({ component: 'uplink' }, what);
+      case 'uplink':
+        this.chronicle.uplink(happening);
         break;
-      }
-      case 'event': {
-        const { reason, cause, eip, epoch, took } = happening;
-        const note = ownershipNote(happening, node);
-        this.#metrics.ownership(happening);
-        const ms = took === undefined ? {} : { ms: Math.round(took.detectionMs + took.claimMs) };
-        log.info({ component: 'ownership', reason, eip, ...ms }, `${note.slice(0, -1)}, epoch ${epoch}.`);
-        // What a node owns from the start on is nothing to tell people about.
-        if (cause !== 'start') this.#warn(reason, reason === 'EipTakenOver' ? 'TakeOver' : 'Yield', note);
+      case 'event':
+        this.chronicle.ownership(happening);
         break;
-      }
       default:
         happening satisfies never;
     }
@@ -281,17 +269,21 @@ export class Agent {
   }
 
   #take(outcome: Outcome): void {
-    const before = new Set(this.#outcome?.problems.map(({ finding }) => finding.sentence));
-    for (const { finding, policy } of outcome.problems) {
-      if (before.has(finding.sentence)) continue;
-      const { reason, sentence } = finding;
-      this.#deps.log.warn({ component: 'node', reason, ...(policy === undefined ? {} : { policy }) }, sentence);
-    }
+    this.chronicle.problems(outcome.problems, this.#outcome?.problems ?? []);
     if (this.#outcome?.desired === undefined && outcome.desired !== undefined) {
       this.#deps.log.info({ component: 'node' }, 'the kernel holds what it should');
+      this.#deps.onHeld();
     }
     this.#outcome = outcome;
-    this.#reporter.set(reportOf(outcome, this.#steward.electorate()), outcome.revisions);
+    this.#report();
+    this.#deps.onPass();
+  }
+
+  #report(): void {
+    const outcome = this.#outcome;
+    if (outcome === undefined) return;
+    const [electorate, opened] = [this.#steward.electorate(), this.#steward.opened()];
+    this.#reporter.set(reportOf(outcome, { electorate, opened }), outcome.revisions, this.#steward.isSettled());
   }
 
   /** While nothing is under way, all that the caches hold is in the kernel, also what made no difference to it. */
@@ -300,45 +292,7 @@ export class Agent {
     if (isInStep) return this.#gathering.revisions();
     return this.#outcome?.revisions ?? { policies: undefined, clusterPolicies: undefined };
   }
-
-  /** Another machine claims an EIP that this node holds. A fact to look into, not a reason to give the EIP up. */
-  heardConflict(ip: Ip, { mac, interface: name }: Owner): void {
-    const { node, log } = this.#deps;
-    const found = finding('EipInUse', `${ip} is held by node ${node}, but ${mac} on ${name} claims it too.`);
-    log.warn({ component: 'claims', eip: ip, reason: found.reason }, found.sentence);
-    this.#tellConflict(ip, found);
-  }
-
-  #tellConflict(ip: Ip, { reason, sentence }: Finding): void {
-    this.#metrics.conflict(ip);
-    this.#warn(reason, 'Claim', sentence);
-  }
-
-  #warn(reason: Reason, action: string, note: string): void {
-    const tunnel = resourceOf('EgressTunnel');
-    const regarding = { apiVersion: apiVersionOf(tunnel), kind: tunnel.kind, name: this.#deps.node };
-    this.#deps.events.record({ regarding, type: 'Warning', reason, action, note });
-  }
 }
 
 /** How long the first pass waits for the keys, if they are slow. */
 const keysMs = 2_000;
-
-const ownershipNote = ({ reason, cause, eip, other }: Extract<Happening, { kind: 'event' }>, node: string): string => {
-  const whom = other === undefined ? '' : ` (${reason === 'EipTakenOver' ? 'before' : 'next'}: ${other})`;
-  return reason === 'EipTakenOver'
-    ? `Node ${node} owns ${eip} from now on: ${cause}${whom}.`
-    : `Node ${node} has let ${eip} go: ${cause}${whom}.`;
-};
-
-// Without numbers in it, so that repeats are one event that counts.
-const repairedNote: Readonly<Record<KernelPart, string>> = {
-  table: 'Somebody else had changed the table inet sallyport; it was put back.',
-  network: 'Somebody else had changed devices, addresses, rules or routes of ours; they were put back.',
-  sysctls: 'Somebody else had changed kernel settings that are needed; they were put back.',
-};
-
-const policyBySlot = (gathering: Gathering): ReadonlyMap<number, PolicyKey> =>
-  new Map(
-    gathering.gather().policies.flatMap(({ key, recorded: { slot } }) => (slot === undefined ? [] : [[slot, key]])),
-  );

@@ -83,13 +83,25 @@ describe('Applier', () => {
       },
     };
     const applier = open({ ...kernel, nftables });
+    await apply(applier, one);
     await apply(applier, two);
     await apply(applier, none);
     assert.deepEqual(
       before.map(({ length }) => length),
-      [4, 4],
-      'four EIPs are there when the table comes, and still there when it goes',
+      [0, 4, 4],
+      'where there was no table it comes first; later, EIPs are there when it names them, and as long as it does',
     );
+  });
+
+  it('a gateway node that has booted lets packets of workers leave with its own address: no tunnel before the table', async () => {
+    const applier = open();
+    const isOpen = async () => (await node.network.read()).links.length > 0;
+    node.nft.failure = { code: 1, stdout: '', stderr: 'Error: Could not process rule: Cannot allocate memory' };
+    assert.equal((await apply(applier, one)).desired, undefined);
+    assert.equal(await isOpen(), false, 'refused, so nothing comes in');
+    node.nft.failure = undefined;
+    assert.equal((await apply(applier, one)).isDone, true);
+    assert.equal(await isOpen(), true);
   });
 
   it('tells a repair from a change', async () => {

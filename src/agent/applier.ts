@@ -7,6 +7,9 @@
  *
  * So a packet that the table sends somewhere finds its way there, and one that still comes by an old way is no longer
  * sent on it. When the table is refused, what the kernel has stays in force, and nothing of it is trimmed.
+ *
+ * On a node without a table, such as one that has just booted, the table comes before everything else: the first thing that
+ * a new tunnel device brings are packets of workers, and without a table they would leave with the address of the node.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { EgressError } from '../api/error.ts';
@@ -47,6 +50,11 @@ export interface Connected {
   readonly eips: ReadonlySet<Ip>;
 }
 
+/** What the kernel holds of ours when the agent starts, as far as applying goes. */
+export interface Standing extends Connected {
+  readonly hasTable: boolean;
+}
+
 /** What connections have, and the slots among them that leave from this node since their connections were looked at. */
 interface Settled extends Connected {
   readonly here: ReadonlySet<number>;
@@ -63,15 +71,16 @@ export class Applier {
   /** EIPs that the kernel answers for only while the gate is open; undefined until it was told. */
   #covered: ReadonlySet<Ip> | undefined;
   #connected: Settled;
+  #hasTable: boolean;
   /** What `#connected` was read from. */
   #forgottenFor: NodeDesired | undefined;
 
-  /** `connected` is what the kernel holds when the agent starts. */
-  constructor(kernel: Kernel, hooks: ApplierHooks, { slots, eips }: Connected) {
+  constructor(kernel: Kernel, hooks: ApplierHooks, { slots, eips, hasTable }: Standing) {
     this.#kernel = kernel;
     this.#hooks = hooks;
     // The last agent may have died between its table and its connections, so those of every slot here are looked at once.
     this.#connected = { slots, eips, here: new Set() };
+    this.#hasTable = hasTable;
   }
 
   /** Says that a part may differ from what was applied last: it is read and compared the next time. */
@@ -89,11 +98,14 @@ export class Applier {
     this.#network = undefined;
     const gated = gatedIn(desired);
     await this.#cover(gated.union(this.#covered ?? new Set()));
+    const first = this.#hasTable ? undefined : await settle(desired);
+    if (first === undefined && !this.#hasTable) return { desired: undefined, problems: [], isDone: false };
+    this.#hasTable = true;
     const problems = mustLook ? await this.#applyNetwork('grow', desired.network, isSame) : [];
     const isGrown = problems.length === 0;
     // After the devices: some settings are theirs.
     problems.push(...(await this.#applySysctls(desired.sysctls)));
-    const inForce = await settle(desired);
+    const inForce = first ?? (await settle(desired));
     if (inForce === undefined) return { desired: undefined, problems, isDone: false };
     const mustTrim = mustLook || inForce.network !== desired.network;
     const untrimmed = mustTrim ? await this.#applyNetwork('trim', inForce.network, isSame) : [];

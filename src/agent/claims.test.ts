@@ -1,19 +1,14 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { Finding } from '../core/finding.ts';
-import { type Ip, parseIp } from '../core/ip/index.ts';
 import { projectTunnel } from '../core/project/index.ts';
+import { ip as ipOf } from '../core/testing/address.ts';
 import type { TunnelView } from '../core/view.ts';
 import { createAnnouncer } from '../dataplane/announce/announcer.ts';
 import { createFakeSegment, type FakeSegment } from '../dataplane/announce/testing/fake-segment.ts';
 import { ManualClock } from '../runtime/process/clock.ts';
 import { Claims } from './claims.ts';
 
-const ipOf = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const claim = (text: string) => ({ ip: ipOf(text), interfaces: ['eth0'] });
 const first = claim('192.0.2.1');
 const second = claim('2001:db8::2');

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -25,7 +25,9 @@ const usedNode = async () => {
   );
   assert.deepEqual(problems, []);
   kernel.announcer.close();
-  return { node, stateFolder: mkdtempSync(join(tmpdir(), 'sallyport-clean-')) };
+  const stateFolder = mkdtempSync(join(tmpdir(), 'sallyport-clean-'));
+  writeFileSync(join(stateFolder, 'ready'), '');
+  return { node, stateFolder };
 };
 
 test('cleaning takes everything off the node, and may be repeated', async () => {

@@ -2,7 +2,8 @@
  * Cleaning takes everything of ours off a node: the table, devices with their addresses, rules, routes and proxy entries,
  * settings, the state folder. It asks no API server, so it also works after the cluster is gone. It may be repeated.
  */
-import { rm } from 'node:fs/promises';
+import { readdir, rm, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { EgressError } from '../api/error.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { Kernel } from './kernel.ts';
@@ -41,11 +42,22 @@ export const cleanNode = async ({ kernel, stateFolder, log }: CleanDeps): Promis
   );
   // What could not be put back is written there: the next try needs it.
   if (lefts.length === 0) {
-    await rm(stateFolder, { recursive: true, force: true }).catch((error: NodeJS.ErrnoException) => {
-      // In a pod the folder is a mount: it is emptied and stays.
-      if (error.code !== 'EBUSY') throw error;
-    });
+    await removeFolder(stateFolder);
   }
   for (const left of lefts) log.error({ component: 'clean' }, left);
   return lefts.length === 0;
+};
+
+const removeFolder = async (folder: string): Promise<void> => {
+  const isNothing = (error: NodeJS.ErrnoException): boolean => error.code === 'ENOENT';
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (isNothing(error)) return [];
+    throw error;
+  });
+  // One by one: to remove all at once ends with the first refusal, which is that of the mount.
+  for (const name of names) await rm(join(folder, name), { recursive: true, force: true });
+  await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
+    // In a pod the folder is a mount: it is emptied and stays.
+    if (error.code !== 'EBUSY' && !isNothing(error)) throw error;
+  });
 };

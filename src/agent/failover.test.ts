@@ -5,7 +5,8 @@ import { MessageChannel } from 'node:worker_threads';
 import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import { isKindName, kinds, resourceOf } from '../api/kinds.ts';
 import { failoverNames } from '../api/names.ts';
-import { type Ip, parseIp } from '../core/ip/index.ts';
+import type { Ip } from '../core/ip/index.ts';
+import { ip } from '../core/testing/address.ts';
 import { leaseResource } from '../runtime/control/lease-record.ts';
 import { coreResource, type KubeObject, type Resource } from '../runtime/kube/resource.ts';
 import { startTestApiServer, type TestApiServer } from '../runtime/testing/api-server.ts';
@@ -14,6 +15,7 @@ import { fastClock } from '../runtime/testing/fast-clock.ts';
 import type { HeartbeatHooks } from './heartbeat/heartbeat.ts';
 import type { ThreadData } from './heartbeat/thread.ts';
 import { createFakeNode, type FakeNode } from './testing/fake-node.ts';
+import { tunnelObject } from './testing/objects.ts';
 import { type RunningAgent, startAgent } from './testing/run.ts';
 
 const [nodes, namespaces, pods, secrets] = [
@@ -37,8 +39,7 @@ const resources = [
   ...Object.keys(kinds).filter(isKindName).map(resourceOf),
 ];
 const clock = fastClock(10);
-const parsed = parseIp('10.6.0.100');
-const eip: Ip = parsed.ok ? parsed.value : assert.fail();
+const [eip, pair] = [ip('10.6.0.100'), ip('fd06::100')];
 
 let server: TestApiServer;
 let node: FakeNode;
@@ -51,25 +52,16 @@ after(() => server.stop());
 
 const put = (resource: Resource, object: object) => server.put(resource, object as KubeObject);
 const putTunnel = (name: string, number: number) =>
-  put(tunnels, {
-    metadata: { name },
-    status: {
-      phase: 'Ready',
-      mark: `0x26000${number}00`,
-      tunnel: {
-        ipv4: `172.31.0.${number}`,
-        ipv6: `fd11::${number}`,
-        mac: `66:66:00:00:00:0${number}`,
-        parent: { name: 'eth0', ipv4: `10.6.0.1${number}`, ipv6: `fd06::1${number}` },
-      },
-    },
-  });
-/** A policy whose EIP is on node b, which this node may have to take over. */
-const putPolicy = () =>
+  put(
+    tunnels,
+    tunnelObject(name, number, { parent: { name: 'eth0', ipv4: `10.6.0.1${number}`, ipv6: `fd06::1${number}` } }),
+  );
+/** A policy whose EIP is on node b, which this node may have to take over; or on another one. */
+const putPolicy = (where = 'b') =>
   put(policies, {
     metadata: { namespace: 'shop', name: 'web', uid: 'uid-web', generation: 1 },
     spec: { egressGatewayName: 'out', appliedTo: { podSelector: { matchLabels: { app: 'web' } } } },
-    status: { eip: { ipv4: eip, ipv6: 'fd06::100' }, node: 'b', slot: 7, epoch: 3 },
+    status: { eip: { ipv4: eip, ipv6: 'fd06::100' }, node: where, slot: 7, epoch: 3 },
   });
 
 beforeEach(async () => {
@@ -122,8 +114,14 @@ const start = async (): Promise<RunningAgent> => {
   return agent;
 };
 const thread = () => threads.at(-1) ?? assert.fail('no thread');
+/** The thread says that this node owns the EIP, and that the kernel answers for these addresses. */
+const own = (epoch: number, ips: readonly Ip[] = [eip, pair]) => {
+  thread().hooks.told({ kind: 'opened', ips });
+  thread().hooks.told({ kind: 'hold', held: [{ eip, epoch, mode: 'owned' }] });
+};
 const addresses = async () =>
   (await node.network.read()).addresses.flatMap(({ ip, device }) => (device === 'egw-eip' ? [ip] : []));
+const vteps = async () => [...((await node.kernel().nftables.read())?.elements.vteps4.keys() ?? [])];
 const slot = async () => (await node.kernel().nftables.read())?.elements.slot_fwd.get('0x26000007');
 const status = () => EgressTunnelStatus.parse(Object(server.read(tunnels, 'a')).status ?? {});
 
@@ -150,7 +148,7 @@ describe('an agent that agrees with others', () => {
       other: 'b',
       took: { detectionMs: 100, claimMs: 5 },
     });
-    thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 4, mode: 'owned' }] });
+    own(4);
     await eventually('slots leave here', async () => (await slot()) === '0x28000007');
     await eventually('it is reported', () => status().report?.eips?.length === 2);
     assert.deepEqual(status().report?.eips, [
@@ -159,6 +157,23 @@ describe('an agent that agrees with others', () => {
     ]);
     assert.ok(agent.events.some(({ reason }) => reason === 'EipTakenOver'));
     assert.match(await agent.metrics(), /sallyport_failover_takeovers_total\{cause="silence"\} 1/);
+  });
+
+  it('does not report an EIP as held, though the rules of its policy are there, before the kernel answers for it', async () => {
+    putPolicy('a');
+    await start();
+    const { resourceVersion } = server.read(policies, 'shop/web')?.metadata ?? {};
+    await eventually('rules are reported', () => Number(status().report?.appliedRevision) >= Number(resourceVersion));
+    assert.deepEqual(status().report?.eips, [], 'nobody has agreed yet');
+    own(4, []);
+    await eventually('slots leave here', async () => (await slot()) === '0x28000007');
+    putTunnel('d', 4);
+    await eventually('another pass is over', async () => (await vteps()).includes('10.6.0.14'));
+    assert.deepEqual(status().report?.eips, [], 'the gate is still shut, as while connections are brought');
+    thread().hooks.told({ kind: 'opened', ips: [eip, pair] });
+    await eventually('it is reported', () => status().report?.eips?.length === 2);
+    thread().hooks.told({ kind: 'opened', ips: [] });
+    await eventually('that it is shut again, too', () => status().report?.eips?.length === 0);
   });
 
   it('sends packets to a new owner, also when the API knows nothing of it', async () => {

@@ -12,6 +12,8 @@ import type { Kernel } from './kernel.ts';
 export interface Found {
   /** EIPs on the device that holds them. */
   readonly eips: ReadonlySet<Ip>;
+  /** Whether there is a table of ours. */
+  readonly hasTable: boolean;
   /** Slots that connections may have. */
   readonly slots: ReadonlySet<number>;
   /** gateway node -> its number in marks and routing tables */
@@ -38,10 +40,11 @@ export const readFound = async (
   }
   return {
     eips: new Set(actual.addresses.filter(({ device }) => holders.has(device)).map(({ ip }) => ip)),
+    hasTable: table !== undefined,
     slots: slotsOf(table?.elements.slot_fwd ?? new Map()),
     gatewayNumbers,
   };
 };
 
 /** Nothing: the kernel of a node that has just booted, or one that cannot be read. */
-export const nothingFound: Found = { eips: new Set(), slots: new Set(), gatewayNumbers: new Map() };
+export const nothingFound: Found = { hasTable: false, eips: new Set(), slots: new Set(), gatewayNumbers: new Map() };

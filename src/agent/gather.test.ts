@@ -3,23 +3,16 @@ import { after, before, describe, it } from 'node:test';
 import { isKindName, kinds, resourceOf } from '../api/kinds.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { createKubeClient } from '../runtime/kube/http-client.ts';
-import type { KubeObject, Resource } from '../runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type Resource } from '../runtime/kube/resource.ts';
 import { systemClock } from '../runtime/process/clock.ts';
 import { startTestApiServer, type TestApiServer } from '../runtime/testing/api-server.ts';
 import { eventually } from '../runtime/testing/eventually.ts';
 import { allOf, type Caches, createCaches, missingOf } from './caches.ts';
 import { createGathering, type Gathering } from './gather.ts';
 
-const core = (plural: string, kind: string, namespaced: boolean): Resource => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced,
-});
-const pods = core('pods', 'Pod', true);
-const nodes = core('nodes', 'Node', false);
-const namespaces = core('namespaces', 'Namespace', false);
+const pods = coreResource('pods', 'Pod', true);
+const nodes = coreResource('nodes', 'Node', false);
+const namespaces = coreResource('namespaces', 'Namespace', false);
 const tunnels = resourceOf('EgressTunnel');
 const policies = resourceOf('EgressPolicy');
 const infos = resourceOf('EgressClusterInfo');
@@ -83,6 +76,12 @@ describe('Gathering', () => {
     const info = put(infos, { metadata: { name: 'default' }, status: { egressIgnoreCIDR: {} } });
     await seen('clusterInfos', info);
     assert.notEqual(gathering.gather().ranges, undefined);
+  });
+
+  it('goes on with the ranges it knew when somebody takes the status away', async () => {
+    const { ranges } = gathering.gather();
+    await seen('clusterInfos', put(infos, { metadata: { name: 'default' } }));
+    assert.equal(gathering.gather().ranges, ranges);
   });
 
   it('keeps every list the same value until something in it changes', async () => {

@@ -6,6 +6,7 @@ import { clusterInfoName } from '../api/egress-cluster-info.ts';
 import type { NodeInput } from '../core/node/input.ts';
 import type { Roster } from '../core/ownership/planned.ts';
 import type { Electorate } from '../core/ownership/port.ts';
+import type { PolicyKey, PolicyView } from '../core/view.ts';
 import type { Informer } from '../runtime/kube/informer.ts';
 import type { Caches } from './caches.ts';
 
@@ -60,14 +61,19 @@ export const createGathering = (caches: Caches, onChange: () => void, node: stri
   caches.ownNode.subscribe(onChange);
   // While a cache is read anew it has no version; what it held before still holds.
   let known: Revisions = { policies: undefined, clusterPolicies: undefined };
+  // A status that goes away is an accident, and the cluster is where it was: without ranges policies would open (ADR 0025).
+  let ranges: Gathered['ranges'];
   return {
-    gather: () => ({
-      ranges: caches.clusterInfos.store.get(clusterInfoName)?.ranges,
-      tunnels: tunnels(),
-      policies: policies(),
-      namespaces: namespaces(),
-      pods: pods(),
-    }),
+    gather: () => {
+      ranges = caches.clusterInfos.store.get(clusterInfoName)?.ranges ?? ranges;
+      return {
+        ranges,
+        tunnels: tunnels(),
+        policies: policies(),
+        namespaces: namespaces(),
+        pods: pods(),
+      };
+    },
     ownershipFacts: () => ({
       electorate: caches.clusterInfos.store.get(clusterInfoName)?.electorate,
       rosters: rosters(),
@@ -86,3 +92,7 @@ export const createGathering = (caches: Caches, onChange: () => void, node: stri
 };
 
 const noLabels: Readonly<Record<string, string>> = {};
+
+/** slot -> the policy that has it */
+export const policyBySlot = (policies: readonly PolicyView[]): ReadonlyMap<number, PolicyKey> =>
+  new Map(policies.flatMap(({ key, recorded: { slot } }) => (slot === undefined ? [] : [[slot, key]])));

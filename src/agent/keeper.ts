@@ -151,8 +151,9 @@ export class Keeper {
     this.#gatewayNumbers = desired.gatewayNumbers;
     const isSame = gathered.policies === this.#inForce.policies;
     this.#inForce = isSame ? { ...this.#inForce, desired } : { desired, revisions, policies: gathered.policies };
-    this.#tell(host, [...desired.problems, ...problems, ...isolation.problems()], true);
+    // First, so that what is told waits for EIPs that this lets come.
     this.#deps.steward.applied(desired, uplinkOf(host));
+    this.#tell(host, [...desired.problems, ...problems, ...isolation.problems()], true);
     return isDone ? 'done' : 'again';
   }
 

@@ -71,7 +71,7 @@ export const openKernel = async (deps: KernelDeps): Promise<Kernel> => {
   return {
     network: createNetwork({ programs: withRouteSocket(programs, openRouteSocket()), names, clock }),
     nftables,
-    gate: joinGate(createGateTables(programs), latch),
+    gate: joinGate(createGateTables(programs, names.tunnel), latch),
     sysctls: createSysctls({ files: filesBelow(sysctlRoot), memory: stateFile(join(stateFolder, 'sysctls.json')) }),
     announcer: createAnnouncer({ open: await loadPacketSockets(), clock, onConflict }),
     conntrack: createConntrack({

@@ -1,5 +1,9 @@
 /** The agent as a process. It only wires: what the parts do is in their own files. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
+import { loadLibc } from '../dataplane/libc.ts';
+import { stateFile } from '../dataplane/state-file.ts';
 import { openConfig } from '../runtime/config/source.ts';
 import { connect } from '../runtime/kube/connect.ts';
 import { EventRecorder } from '../runtime/kube/event-recorder.ts';
@@ -11,6 +15,7 @@ import { HealthServer } from '../runtime/serve/health.ts';
 import { Agent } from './agent.ts';
 import { cleanNode } from './clean.ts';
 import type { AgentOptions } from './flags.ts';
+import { Footprint, ownMemory } from './footprint.ts';
 import { Heartbeat } from './heartbeat/heartbeat.ts';
 import { openKernel } from './kernel.ts';
 import { MirrorThread } from './mirror/mirror-thread.ts';
@@ -59,14 +64,28 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
     names,
     clock,
     random,
-    onConflict: (ip, owner) => agent.heardConflict(ip, owner),
+    onConflict: (ip, owner) => agent.chronicle.claimedToo(ip, owner),
   });
   const { spawn } = lifecycle.tasks;
   const startHeartbeat: StartHeartbeat = (data, hooks) => new Heartbeat(data, hooks);
   const startMirror: StartMirror = (data, hooks) => new MirrorThread(data, hooks);
+  const memory = ownMemory(await loadLibc(), () => readFileSync('/proc/self/smaps', 'utf8'));
+  const footprint = new Footprint({ clock, memory });
   const { namespace } = options;
   const own = { node, namespace, config, client, kernel, startHeartbeat, startMirror };
-  const agent = new Agent({ ...own, events, metrics, clock, random, log, spawn });
+  // Pods may wait for this file, as docs/how-to/strict-start.md tells. The folder is gone after a reboot, and the file with it.
+  const onHeld = (): void => spawn('ready', stateFile(join(options.stateFolder, 'ready')).write(''));
+  const agent = new Agent({
+    ...own,
+    events,
+    metrics,
+    clock,
+    random,
+    log,
+    spawn,
+    onHeld,
+    onPass: () => footprint.worked(),
+  });
   const health = new HealthServer({
     clock,
     log,
@@ -81,5 +100,6 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
   lifecycle.start('config', (signal) => config.run(signal));
   lifecycle.start('client', (signal) => onStop(signal, () => client.close()));
   lifecycle.start('events', (signal) => events.run(signal));
+  lifecycle.start('footprint', (signal) => onStop(signal, async () => footprint.close()));
   lifecycle.start('agent', (signal) => agent.run(signal));
 };

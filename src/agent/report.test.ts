@@ -17,6 +17,8 @@ const outcomeWith = (problems: Outcome['problems'], applied = revisions(1)): Out
   host: undefined,
   problems,
 });
+/** A node that agrees with nobody. */
+const nobody = { electorate: undefined, opened: undefined };
 const problem = { finding: finding('NftRefused', 'The kernel refused.'), policy: undefined };
 
 interface Write {
@@ -61,13 +63,13 @@ describe('Reporter', () => {
       },
     };
   };
-  const report = (...problems: Outcome['problems']) => reportOf(outcomeWith(problems), undefined);
+  const report = (...problems: Outcome['problems']) => reportOf(outcomeWith(problems), nobody);
 
   it('writes nothing before there is something to say, then at once, then a sign of life every period', async () => {
     const { reporter, end } = start();
     await clock.advance(20_000);
     assert.equal(writes.length, 0);
-    reporter.set(report(), now);
+    reporter.set(report(), now, true);
     await clock.advance(12_000);
     assert.deepEqual(
       writes.map(({ atMs }) => atMs),
@@ -80,13 +82,13 @@ describe('Reporter', () => {
 
   it('writes what is new at once, but at most once a second; the last word is always written', async () => {
     const { reporter, end } = start();
-    reporter.set(report(), now);
+    reporter.set(report(), now, true);
     await clock.advance(3_000);
-    reporter.set(report(problem), now);
+    reporter.set(report(problem), now, true);
     await clock.advance(100);
-    reporter.set(report(problem, problem), now);
+    reporter.set(report(problem, problem), now, true);
     await clock.advance(100);
-    reporter.set(report(), now);
+    reporter.set(report(), now, true);
     await clock.advance(2_000);
     assert.deepEqual(
       writes.map(({ atMs, status }) => [atMs, Object(status.report).problems.length]),
@@ -99,15 +101,44 @@ describe('Reporter', () => {
     await end();
   });
 
+  it('waits a moment for EIPs that are about to come, and no longer, so that they are not told a second later', async () => {
+    const { reporter, end } = start();
+    reporter.set(report(), now, true);
+    await clock.advance(3_000);
+    reporter.set(report(problem), revisions(2), false);
+    await clock.advance(400);
+    reporter.set(report(problem, problem), revisions(3), false);
+    assert.equal(writes.length, 1);
+    reporter.set(report(), revisions(4), true);
+    await clock.advance(1_000);
+    assert.deepEqual(
+      writes.map(({ atMs, status }) => [atMs, Object(status.report).problems.length]),
+      [
+        [0, 0],
+        [3_400, 0],
+      ],
+    );
+    reporter.set(report(problem), revisions(5), false);
+    await clock.advance(499);
+    assert.equal(writes.length, 2);
+    await clock.advance(1);
+    assert.equal(writes.length, 3, 'they do not come');
+    await clock.advance(1_000);
+    reporter.set(report(problem, problem), revisions(6), false);
+    await clock.advance(0);
+    assert.equal(writes.length, 4, 'and are not waited for again');
+    await end();
+  });
+
   it('writes again for new versions of policies, and carries the versions of the moment of writing', async () => {
     const { reporter, end } = start();
-    reporter.set(report(), now);
+    reporter.set(report(), now, true);
     await clock.advance(2_000);
-    reporter.set(report(), now);
+    reporter.set(report(), now, true);
     await clock.advance(2_000);
     assert.equal(writes.length, 1, 'the same about the same');
     now = revisions(9);
-    reporter.set(report(), revisions(7));
+    reporter.set(report(), revisions(7), true);
     await clock.advance(0);
     assert.deepEqual(writes[1]?.status.report, {
       eips: [],
@@ -120,7 +151,7 @@ describe('Reporter', () => {
 
   it('writes the same again, soon, when the object is a new one', async () => {
     const { reporter, end } = start();
-    reporter.set(report(), now);
+    reporter.set(report(), now, true);
     await clock.advance(3_000);
     reporter.repeat();
     await clock.advance(0);
@@ -131,7 +162,7 @@ describe('Reporter', () => {
   it('goes on when the server does not take it, and tries again after a second', async () => {
     const { reporter, end } = start();
     failure = ApiError.transport('Unreachable', 'nobody there');
-    reporter.set(report(), now);
+    reporter.set(report(), now, true);
     await clock.advance(3_500);
     failure = undefined;
     await clock.advance(1_000);
@@ -150,7 +181,7 @@ describe('reportOf', () => {
       parent: { name: 'eth0', mtu: 1500, nextHops: [], ipv4: undefined, ipv6: undefined },
       interfaces: [],
     };
-    const { tunnel, report } = reportOf({ ...outcomeWith([problem, policy]), host }, undefined);
+    const { tunnel, report } = reportOf({ ...outcomeWith([problem, policy]), host }, nobody);
     assert.deepEqual(tunnel, {});
     assert.deepEqual(report?.problems, [
       { reason: 'NftRefused', message: problem.finding.sentence },
@@ -160,6 +191,6 @@ describe('reportOf', () => {
 
   it('does not grow without end', () => {
     const many = Array.from({ length: 1_000 }, () => problem);
-    assert.equal(reportOf(outcomeWith(many), undefined).report?.problems?.length, 50);
+    assert.equal(reportOf(outcomeWith(many), nobody).report?.problems?.length, 50);
   });
 });

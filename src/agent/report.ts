@@ -6,6 +6,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import { resourceOf } from '../api/kinds.ts';
+import type { Ip } from '../core/ip/index.ts';
 import type { ParentView } from '../core/node/input.ts';
 import type { Electorate } from '../core/ownership/port.ts';
 import { ApiError, isNotFound } from '../runtime/kube/api-error.ts';
@@ -33,6 +34,8 @@ export interface ReporterDeps {
 const fieldManager = 'sallyport-agent';
 /** Writes are at least this far apart, whatever happens. */
 const restMs = 1_000;
+/** How long a report waits for EIPs that are about to come: else they would be told a whole rest later. */
+const patienceMs = 500;
 /** More problems than this are a flood that nobody reads, and the object has to stay small. */
 const mostProblems = 50;
 
@@ -42,6 +45,8 @@ export class Reporter {
   #wanted: Report | undefined;
   #written: Report | undefined;
   #revisions: Revisions | undefined;
+  /** Until when more is awaited; undefined when all is told. */
+  #patientUntilMs: number | undefined;
   #wake = new AbortController();
 
   constructor(deps: ReporterDeps) {
@@ -49,13 +54,17 @@ export class Reporter {
   }
 
   /**
-   * Takes a new report, which is written at once if the last write was long enough ago. Nothing happens when it says the
-   * same as the last one about the same versions of policies.
+   * Takes a new report, which is written at once if the last write was long enough ago; one that is not settled a moment
+   * later, if no other comes before. Nothing happens when it says the same as the last one about the same versions of policies.
    */
-  set(report: Report, revisions: Revisions): void {
-    if (revisions === this.#revisions && isDeepStrictEqual(report, this.#wanted)) return;
+  set(report: Report, revisions: Revisions, isSettled: boolean): void {
+    const wasSettled = this.#patientUntilMs === undefined;
+    if (isSettled) this.#patientUntilMs = undefined;
+    else this.#patientUntilMs ??= this.#deps.clock.monotonicMs() + patienceMs;
+    const isSame = revisions === this.#revisions && isDeepStrictEqual(report, this.#wanted);
+    if (isSame && isSettled === wasSettled) return;
     this.#revisions = revisions;
-    this.#wanted = report;
+    if (!isSame) this.#wanted = report;
     this.#wake.abort();
   }
 
@@ -70,6 +79,11 @@ export class Reporter {
     const { clock, heartbeatMs } = this.#deps;
     while (!signal.aborted) {
       this.#wake = new AbortController();
+      const patientMs = (this.#patientUntilMs ?? 0) - clock.monotonicMs();
+      if (patientMs > 0) {
+        await wait(clock, patientMs, AbortSignal.any([signal, this.#wake.signal]));
+        continue;
+      }
       if (this.#wanted !== undefined) {
         await this.#write(this.#wanted, signal);
         await wait(clock, restMs, signal);
@@ -105,15 +119,24 @@ export class Reporter {
   }
 }
 
-/** The report of an outcome. */
-export const reportOf = ({ desired, host, problems }: Outcome, electorate: Electorate | undefined): Report => {
+/** What the agent knows of owning. */
+export interface Owning {
+  readonly electorate: Electorate | undefined;
+  /** The addresses that the gate lets answer; undefined where there is none, and all claims do. */
+  readonly opened: ReadonlySet<Ip> | undefined;
+}
+
+/** The report of an outcome. An EIP is reported when whoever asks the network for it is answered, and not before. */
+export const reportOf = ({ desired, host, problems }: Outcome, { electorate, opened }: Owning): Report => {
   const parent = host?.parent;
   // The interface is named when the tunnel device stands on it: that is how the controller knows that it does.
   const hasTunnel = desired?.network.links.some(({ kind }) => kind === 'vxlan') === true;
   return {
     tunnel: hasTunnel && parent !== undefined && 'name' in parent ? { parent: parentStatus(parent) } : {},
     report: {
-      eips: (desired?.claims ?? []).map(({ ip }) => ({ ip, epoch: desired?.epochs.get(ip) ?? 0 })),
+      eips: (desired?.claims ?? [])
+        .filter(({ ip }) => opened === undefined || opened.has(ip))
+        .map(({ ip }) => ({ ip, epoch: desired?.epochs.get(ip) ?? 0 })),
       ...(electorate === undefined ? {} : { electorate: electorateStatus(electorate) }),
       problems: problems.slice(0, mostProblems).map(({ finding: { reason, sentence }, policy }) => ({
         reason,

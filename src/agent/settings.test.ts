@@ -12,7 +12,7 @@ describe('settings of a node', () => {
         enableIPv6: true,
         tunnelIpv4Subnet: '10.200.0.0/20',
         tunnelIpv6Subnet: 'fd22::/100',
-        vxlan: { name: 'tun0', id: 7, port: 4790, disableChecksumOffload: true },
+        vxlan: { name: 'tun0', id: 7, port: 4790, disableChecksumOffload: true, enableGRO: true },
         announcedInterfacesToExclude: ['^docker'],
       }),
     );
@@ -24,6 +24,7 @@ describe('settings of a node', () => {
       vxlanId: 7,
       port: 4790,
       hasChecksums: false,
+      hasGro: true,
       tunnelPrefixLength: { ipv4: 20, ipv6: 100 },
       notAnnounced: [/^docker/],
       isStrict: false,

@@ -16,6 +16,7 @@ export const nodeSettingsOf = ({ feature }: Config): NodeSettings => ({
   vxlanId: feature.vxlan.id,
   port: feature.vxlan.port,
   hasChecksums: !feature.vxlan.disableChecksumOffload,
+  hasGro: feature.vxlan.enableGRO,
   tunnelPrefixLength: { ipv4: lengthOf(feature.tunnelIpv4Subnet, 32), ipv6: lengthOf(feature.tunnelIpv6Subnet, 128) },
   notAnnounced: feature.announcedInterfacesToExclude.map((text) => new RegExp(text)),
   isStrict: feature.strictPodStart,

@@ -36,7 +36,7 @@ describe('Config', () => {
     [{ feature: { vxlan: { port: 1.5 } } }, 'feature.vxlan.port is 1.5: allowed is a whole number from 1 to 65535'],
     [
       { feature: { vxlan: { prot: 1 } } },
-      'feature.vxlan.prot is not a known key: allowed here are name, id, port, disableChecksumOffload',
+      'feature.vxlan.prot is not a known key: allowed here are name, id, port, disableChecksumOffload, enableGRO',
     ],
     [{ features: {} }, 'features is not a known key: allowed here are feature'],
     [{ feature: { enableIPv4: 'yes' } }, 'feature.enableIPv4 is "yes": allowed is true or false'],

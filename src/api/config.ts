@@ -51,6 +51,12 @@ const Vxlan = z.strictObject({
     .boolean()
     .default(false)
     .describe('Whether checksums of tunnel packets are computed by the kernel instead of the network card.'),
+  enableGRO: z
+    .boolean()
+    .default(false)
+    .describe(
+      'Whether the tunnel device joins packets that arrive. Network cards that check checksums have done so already; on others it makes long transfers cheaper and single packets dearer.',
+    ),
 });
 
 const AutoDetect = z.strictObject({

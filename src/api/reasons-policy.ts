@@ -129,7 +129,7 @@ export const policyReasons = {
   KernelsInStep: good('Programmed', 'The kernel of every node concerned holds this generation.'),
   WaitingForNodes: failing(
     ['Programmed'],
-    'Some nodes have not reported this generation yet.',
+    'Some nodes have not reported this generation yet, or the gateway node does not answer for the EIP yet.',
     'Wait a moment; if it lasts, look at the agents of the nodes that the message names.',
   ),
   NodeSilent: unknown(

@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Ip, parseIp } from '../core/ip/index.ts';
 import type { KernelSource, KernelView } from '../core/node/kernel-view.ts';
 import type { PacketOutcome } from '../core/outcome.ts';
+import { ip } from '../core/testing/address.ts';
 import { checkGateway, checkWorker } from './kernel-check.ts';
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const source: KernelSource = {
   ip: '10.244.3.7',
   class: '0x25000001',

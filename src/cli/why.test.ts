@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Ip, parseIp } from '../core/ip/index.ts';
 import type { KernelView } from '../core/node/kernel-view.ts';
 import { projectPod } from '../core/project/index.ts';
+import { ip } from '../core/testing/address.ts';
 import type { KernelAnswer, Question } from './agents.ts';
 import { decide } from './decide.ts';
 import { checkKernels } from './kernel-check.ts';
@@ -13,12 +13,6 @@ import { plain } from './text.ts';
 import { viewOf } from './view.ts';
 import { type WhyReport, whyOf } from './why.ts';
 import { whyText } from './why-text.ts';
-
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 
 type Kernels = (question: Question) => KernelAnswer;
 

@@ -5,7 +5,7 @@ import type { ServerAccess } from '../runtime/kube/access.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import { createKubeClient } from '../runtime/kube/http-client.ts';
-import type { Resource } from '../runtime/kube/resource.ts';
+import { coreResource, type Resource } from '../runtime/kube/resource.ts';
 import { type Clock, systemClock } from '../runtime/process/clock.ts';
 import { createLog } from '../runtime/process/log.ts';
 import { createMetrics } from '../runtime/process/metrics.ts';
@@ -86,9 +86,9 @@ export const startPart = async <P extends Part>(
 
 /** The kinds of Kubernetes that the caches read, for an in-memory server. */
 export const coreResources: readonly Resource[] = [
-  { group: '', version: 'v1', plural: 'nodes', kind: 'Node', namespaced: false },
-  { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false },
-  { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true },
+  coreResource('nodes', 'Node', false),
+  coreResource('namespaces', 'Namespace', false),
+  coreResource('pods', 'Pod', true),
 ];
 
 /** A configuration that a test changes, as an edit of the file does. */

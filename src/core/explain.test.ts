@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import { explainPod, explainPolicy } from './explain.ts';
 import { plan } from './plan.ts';
 import { projectClusterInfo, projectPod } from './project/index.ts';
+import { ip } from './testing/address.ts';
 import { gatewayObject, nodeObject, type PolicyShape, policyObject, step, worldOf } from './testing/objects.ts';
-import { ip } from './testing/packets.ts';
 import { viewOf } from './testing/world.ts';
 import { policyKey } from './view.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Bound, outcomeOf, type PacketOutcome, type Site } from './outcome.ts';
 import { readEip } from './project/address.ts';
-import { ip } from './testing/packets.ts';
+import { ip } from './testing/address.ts';
 
 const site: Site = { canReach: () => true, isReady: () => true, addressOf: () => undefined };
 const eip = readEip({ ipv4: '10.6.1.1', ipv6: 'fd06::1' }, '', []);

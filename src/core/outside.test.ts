@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { contains, difference, formatSet, union } from './ip/index.ts';
 import { insideOf, outsideOf, UNROUTED } from './outside.ts';
 import { projectClusterInfo } from './project/index.ts';
-import { ip } from './testing/packets.ts';
+import { ip } from './testing/address.ts';
 
 const ranges = projectClusterInfo({
   metadata: { name: 'default' },

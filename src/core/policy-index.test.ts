@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { appliesTo, indexPolicies, policiesOfPod } from './policy-index.ts';
+import { appliesTo, createPolicyIndexer, indexPolicies, policiesOfPod } from './policy-index.ts';
 import { comparePrecedence } from './precedence.ts';
 import { projectClusterPolicy, projectPod, projectPolicy } from './project/index.ts';
 import { type PolicyShape, policyObject } from './testing/objects.ts';
@@ -118,6 +118,24 @@ describe('policiesOfPod', () => {
         assert.deepEqual(policiesOfPod(indexPolicies(list), pod, {}), expected);
       }),
       { numRuns: 300 },
+    );
+  });
+
+  it('finds the same with what was filed before, whatever comes and goes', () => {
+    const steps = fc.array(fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }), { minLength: 1, maxLength: 6 });
+    fc.assert(
+      fc.property(policies, labels, steps, (list, on, kept) => {
+        const index = createPolicyIndexer();
+        const pod = podOf({ labels: on });
+        for (const isIn of kept) {
+          const some = list.filter((_, place) => isIn[place]);
+          const [found, fresh] = [index(some), indexPolicies(some)];
+          assert.deepEqual(found.ranked, fresh.ranked);
+          assert.deepEqual(policiesOfPod(found, pod, {}), policiesOfPod(fresh, pod, {}));
+          assert.equal(index(some.toReversed()), found, 'the same policies have the same index');
+        }
+      }),
+      { numRuns: 200 },
     );
   });
 

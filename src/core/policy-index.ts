@@ -13,39 +13,87 @@ export interface ReadPolicy {
   readonly spec: PolicySpecView;
 }
 
-/** The same, with its place in the order of precedence. */
-export interface RankedPolicy extends ReadPolicy {
-  readonly rank: number;
-}
-
 /** Policies in order of precedence, and where to look for them. */
 export interface PolicyIndex {
-  readonly ranked: readonly RankedPolicy[];
+  readonly ranked: readonly ReadPolicy[];
   /** The policies of a namespace (undefined: cluster policies) that are filed under a token, in order of precedence. */
-  readonly filed: (namespace: string | undefined, token: string) => readonly RankedPolicy[];
+  readonly filed: (namespace: string | undefined, token: string) => readonly ReadPolicy[];
 }
 
 /** The token of policies that name pods by address; no label can be written like this. */
 export const SUBNET_TOKEN = '#subnet';
 
 /** Files the policies. Those that are being deleted or cannot be read concern nobody and are left out. */
-export const indexPolicies = (policies: readonly PolicyView[]): PolicyIndex => {
-  const ranked: RankedPolicy[] = [];
-  const cabinets = new Map<string | undefined, Map<string, RankedPolicy[]>>();
-  for (const policy of policies.toSorted(comparePrecedence)) {
-    if (policy.spec === undefined || policy.isDeleting) continue;
-    const entry = { policy, spec: policy.spec, rank: ranked.length };
-    ranked.push(entry);
-    const files = cabinets.get(policy.namespace) ?? new Map<string, RankedPolicy[]>();
-    cabinets.set(policy.namespace, files);
-    for (const token of anchorsOf(policy.spec)) {
-      const entries = files.get(token);
-      if (entries === undefined) files.set(token, [entry]);
-      else entries.push(entry);
+export const indexPolicies = (policies: readonly PolicyView[]): PolicyIndex => createPolicyIndexer()(policies);
+
+/**
+ * Makes a function that files policies as indexPolicies does. It remembers what it filed last: for another list it takes out
+ * and files only policies that are other values. With the same ones it gives the same index again.
+ */
+export const createPolicyIndexer = (): ((policies: readonly PolicyView[]) => PolicyIndex) => {
+  let known: ReadonlyMap<PolicyView, ReadPolicy> = new Map();
+  let cabinets: Cabinets = new Map();
+  let index = indexOf([], cabinets);
+  return (policies) => {
+    const entries = new Map<PolicyView, ReadPolicy>();
+    const added: ReadPolicy[] = [];
+    for (const policy of policies) {
+      const { spec } = policy;
+      if (spec === undefined || policy.isDeleting || entries.has(policy)) continue;
+      const entry = known.get(policy) ?? { policy, spec };
+      if (!known.has(policy)) added.push(entry);
+      entries.set(policy, entry);
     }
-  }
-  return { ranked, filed: (namespace, token) => cabinets.get(namespace)?.get(token) ?? [] };
+    const areAllThere = entries.size - added.length === known.size;
+    const gone = new Set(areAllThere ? [] : known.values().filter(({ policy }) => !entries.has(policy)));
+    known = entries;
+    if (added.length === 0 && gone.size === 0) return index;
+    cabinets = refiled(cabinets, added, gone);
+    index = indexOf(mergedIn(index.ranked, added, gone), cabinets);
+    return index;
+  };
 };
+
+/** Namespace (undefined: of the cluster) -> token -> the policies filed there, in order of precedence. */
+type Cabinets = ReadonlyMap<string | undefined, Files>;
+type Files = ReadonlyMap<string, readonly ReadPolicy[]>;
+
+const indexOf = (ranked: readonly ReadPolicy[], cabinets: Cabinets): PolicyIndex => ({
+  ranked,
+  filed: (namespace, token) => cabinets.get(namespace)?.get(token) ?? [],
+});
+
+/** The cabinets without some policies and with others. Files that are about none of them stay the same values. */
+const refiled = (
+  cabinets: Cabinets,
+  added: readonly ReadPolicy[],
+  gone: ReadonlySet<ReadPolicy>,
+): ReadonlyMap<string | undefined, Files> => {
+  const next = new Map(cabinets);
+  const byNamespace = Map.groupBy([...gone, ...added], ({ policy }) => policy.namespace);
+  for (const [namespace, entries] of byNamespace) {
+    const files = new Map(cabinets.get(namespace));
+    const filings = entries.flatMap((entry) => anchorsOf(entry.spec).map((token) => ({ token, entry })));
+    for (const [token, some] of Map.groupBy(filings, (filing) => filing.token)) {
+      const fresh = some.map(({ entry }) => entry).filter((entry) => !gone.has(entry));
+      const all = mergedIn(files.get(token) ?? [], fresh, gone);
+      if (all.length === 0) files.delete(token);
+      else files.set(token, all);
+    }
+    next.set(namespace, files);
+  }
+  return next;
+};
+
+/** Policies in order of precedence, without some and with others. A list that is nearly sorted is sorted quickly. */
+const mergedIn = (
+  entries: readonly ReadPolicy[],
+  added: readonly ReadPolicy[],
+  gone: ReadonlySet<ReadPolicy>,
+): readonly ReadPolicy[] => [...entries.filter((entry) => !gone.has(entry)), ...added].toSorted(byPrecedence);
+
+/** Orders policies, the winning one first. */
+export const byPrecedence = (a: ReadPolicy, b: ReadPolicy): number => comparePrecedence(a.policy, b.policy);
 
 /** The tokens that a policy is filed under. */
 export const anchorsOf = ({ appliedTo }: PolicySpecView): readonly string[] =>
@@ -53,7 +101,7 @@ export const anchorsOf = ({ appliedTo }: PolicySpecView): readonly string[] =>
 
 /** The policies that a pod is under, the winning one first. `namespaceLabels` are those of the pod's namespace. */
 export const policiesOfPod = (index: PolicyIndex, pod: PodView, namespaceLabels: Labels): PolicyView[] => {
-  const found = new Set<RankedPolicy>();
+  const found = new Set<ReadPolicy>();
   const tokens = [SUBNET_TOKEN, ...tokensOfLabels(pod.labels)];
   for (const namespace of [pod.namespace, undefined]) {
     for (const token of tokens) {
@@ -62,7 +110,7 @@ export const policiesOfPod = (index: PolicyIndex, pod: PodView, namespaceLabels:
       }
     }
   }
-  return [...found].toSorted((a, b) => a.rank - b.rank).map(({ policy }) => policy);
+  return [...found].toSorted(byPrecedence).map(({ policy }) => policy);
 };
 
 /** True when the traffic of the pod is under the policy, wherever it goes. */

@@ -24,11 +24,11 @@ const nodeAt = (node: string, applied: string | undefined, rest: Partial<NodePro
   ...rest,
 });
 const reasonOf = (revision: string | undefined, ...nodes: readonly NodeProgress[]) =>
-  programmedFinding(served, { revision, nodes }).reason;
+  programmedFinding(served, { revision, nodes, isHeld: true }).reason;
 
 describe('programmedFinding', () => {
   it('says what happens to traffic while nobody serves', () => {
-    const nobody = { revision: undefined, nodes: [] };
+    const nobody = { revision: undefined, nodes: [], isHeld: false };
     assert.equal(programmedFinding(planOf([]), nobody).reason, 'TrafficDropped');
     assert.equal(programmedFinding(planOf([], { onUnavailable: 'NodeIP' }), nobody).reason, 'TrafficOnNodeIp');
     assert.equal(programmedFinding(planOf([], { gateway: 'nowhere' }), nobody).reason, 'NotAccepted');
@@ -43,9 +43,20 @@ describe('programmedFinding', () => {
     const { reason, sentence } = programmedFinding(served, {
       revision: '100',
       nodes: [nodeAt('a', '100'), nodeAt('b', '99'), nodeAt('c', undefined)],
+      isHeld: false,
     });
     assert.equal(reason, 'WaitingForNodes');
     assert.match(sentence, /^Policy red\/p is not in the kernel of b, c yet\./);
+  });
+
+  it('waits for the gateway node to answer for the EIP, whose rules all kernels have', () => {
+    const { reason, sentence } = programmedFinding(served, {
+      revision: '1',
+      nodes: [nodeAt('a', '9'), nodeAt('b', '9')],
+      isHeld: false,
+    });
+    assert.equal(reason, 'WaitingForNodes');
+    assert.match(sentence, /^Gateway node a does not answer for the EIP of policy red\/p yet\./);
   });
 
   it('waits for everybody while the change is not written', () => {
@@ -64,6 +75,7 @@ describe('programmedFinding', () => {
     const { reason, sentence } = programmedFinding(served, {
       revision: '1',
       nodes: [nodeAt('a', '9'), nodeAt('b', '9', { problems: [refused] })],
+      isHeld: false,
     });
     assert.deepEqual([reason, sentence], ['NftRefused', 'Node b: The kernel refused an element.']);
     assert.equal(reasonOf('1', nodeAt('a', '9', { problems: [broken] })), 'EipDeviceFailed');
@@ -80,11 +92,12 @@ describe('programmedFinding', () => {
     const { reason, sentence } = programmedFinding(served, {
       revision: '1',
       nodes: [nodeAt('a', '9', { problems: [unheard] })],
+      isHeld: true,
     });
     assert.deepEqual([reason, sentence], ['WaitingForNodes', 'Node a: What nobody knew. (SomethingNew)']);
   });
 
-  it('holds exactly when all nodes are heard, without problems, and at the revision', () => {
+  it('holds exactly when all nodes are heard, without problems, and at the revision, and the EIP is held', () => {
     const node = fc.record({
       node: fc.constantFrom('a', 'b', 'c'),
       isHeard: fc.boolean(),
@@ -95,11 +108,12 @@ describe('programmedFinding', () => {
       problems: fc.constantFrom([], [{ reason: 'NftRefused', message: '', policy: 'red/p' }]),
     });
     fc.assert(
-      fc.property(fc.nat(30), fc.array(node, { maxLength: 4 }), (revision, nodes) => {
-        const holds = nodes.every(
+      fc.property(fc.nat(30), fc.array(node, { maxLength: 4 }), fc.boolean(), (revision, nodes, isHeld) => {
+        const areThere = nodes.every(
           ({ isHeard, applied, problems }) => isHeard && problems.length === 0 && Number(applied ?? -1) >= revision,
         );
-        assert.equal(programmedFinding(served, { revision: `${revision}`, nodes }).reason === 'KernelsInStep', holds);
+        const { reason } = programmedFinding(served, { revision: `${revision}`, nodes, isHeld });
+        assert.equal(reason === 'KernelsInStep', areThere && isHeld);
       }),
     );
   });

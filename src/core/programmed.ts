@@ -1,6 +1,7 @@
 /**
  * Programmed: whether the kernels of all nodes that have to do with a policy hold it. Those are the gateway node and the
- * nodes of its pods. Agents say up to which revision their kernels are in step, and what they could not do.
+ * nodes of its pods. Agents say up to which revision their kernels are in step, which EIPs they answer for, and what they
+ * could not do.
  */
 import { isReason, reasons } from '../api/reasons.ts';
 import { type Finding, finding, listed } from './finding.ts';
@@ -32,13 +33,15 @@ export interface Progress {
   readonly revision: string | undefined;
   /** The nodes concerned, the gateway node first. */
   readonly nodes: readonly NodeProgress[];
+  /** Whether the gateway node says that it answers for the EIP; true for a policy without one. */
+  readonly isHeld: boolean;
 }
 
 /** A revision that every agent has reached that has reported at all. */
 export const anyRevision = '0';
 
 /** What the condition Programmed of a policy says. */
-export const programmedFinding = (plan: PolicyPlan, { revision, nodes }: Progress): Finding => {
+export const programmedFinding = (plan: PolicyPlan, { revision, nodes, isHeld }: Progress): Finding => {
   const { key, binding } = plan;
   if (!binding?.isServing) return notServedFinding(plan);
   for (const { node, problems } of nodes) {
@@ -52,6 +55,11 @@ export const programmedFinding = (plan: PolicyPlan, { revision, nodes }: Progres
   const silent = nodes.filter(({ isHeard }) => !isHeard);
   if (silent.length > 0) {
     return finding('NodeSilent', `Whether policy ${key} is in the kernel of ${namesOf(silent)} is not known.`);
+  }
+  // Rules alone carry no packet: nodes agree on the owner of an EIP after they have them.
+  if (!isHeld) {
+    const who = namesOf(nodes.slice(0, 1));
+    return finding('WaitingForNodes', `Gateway node ${who} does not answer for the EIP of policy ${key} yet.`);
   }
   // Without names or numbers: a status must not be written anew whenever a pod comes to another node.
   return finding('KernelsInStep', `Policy ${key} is in the kernels of its gateway node and of the nodes of its pods.`);

@@ -1,6 +1,6 @@
 /**
- * The calls of the C library that sockets take which Node does not have: packets below IP, and netlink. They go through
- * koffi to the library that Node itself has loaded; one call takes half a microsecond. No program is started.
+ * The calls of the C library that Node does not have: for packets below IP, for netlink, and to give memory back. They go
+ * through koffi to the library that Node itself has loaded; one call takes half a microsecond. No program is started.
  */
 import { getSystemErrorMessage } from 'node:util';
 
@@ -20,6 +20,10 @@ export interface Libc {
   closeAside(socket: number): void;
   /** The number of this thread among those of the machine. */
   gettid(): number;
+  /** Says what is planned with a part of the memory of this process, by its address and length in bytes. */
+  madvise(address: number, length: number, advice: number): number;
+  /** Gives the kernel back what the C library keeps of memory that was freed; undefined where the library has no such call. */
+  readonly mallocTrim: ((keepBytes: number) => number) | undefined;
   /** The number of the error that the last call failed with. */
   errno(): number;
   /** Where the bytes are in memory, for structures with pointers. Good as long as somebody holds the buffer. */
@@ -56,6 +60,8 @@ export const loadLibc = async (): Promise<Libc> => {
     close,
     closeAside: (socket) => close.async(socket, () => {}),
     gettid: library.func('int gettid()'),
+    madvise: library.func('int madvise(uintptr_t address, size_t length, int advice)'),
+    mallocTrim: await Promise.try(() => library.func('int malloc_trim(size_t keepBytes)')).catch(() => undefined),
     errno: () => koffi.errno(),
     addressOf: (bytes) => koffi.address(bytes),
   };
@@ -90,23 +96,4 @@ export const attachFilter = (libc: Libc, socket: number, steps: readonly FilterS
     bytes.writeUInt32LE(operand, at + 4);
   }
   return libc.setsockopt(socket, SOL_SOCKET, SO_ATTACH_FILTER, bytes, FILTER_HEAD_BYTES);
-};
-
-const AF_INET = 2;
-const SOCK_DGRAM = 2;
-const SIOCGIFFLAGS = 0x8913;
-const IFNAMSIZ = 16;
-// The kernel's struct ifreq: the name, then what was asked for.
-const REQUEST_BYTES = 40;
-const IFF_RUNNING = 0x40;
-
-/** Whether an interface is up and has a carrier; false when there is none of that name (netdevice(7)). */
-export const hasCarrier = (libc: Libc, name: string): boolean => {
-  const socket = libc.socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (socket < 0) return true;
-  const request = Buffer.alloc(REQUEST_BYTES);
-  const isShort = request.write(name) < IFNAMSIZ;
-  const isAnswered = isShort && libc.ioctl(socket, SIOCGIFFLAGS, request) >= 0;
-  libc.close(socket);
-  return isAnswered && (request.readUInt16LE(IFNAMSIZ) & IFF_RUNNING) !== 0;
 };

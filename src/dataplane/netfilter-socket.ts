@@ -32,8 +32,8 @@ export interface NetfilterOptions {
 }
 
 // From netlink(7) and the headers of Linux; alike on x86_64 and arm64.
-const AF_NETLINK = 16;
-const NETLINK_NETFILTER = 12;
+export const AF_NETLINK = 16;
+export const NETLINK_NETFILTER = 12;
 // The kernel packs messages into pieces of at most a page or 8 KB, of a dump 32 KB; a single larger message would be cut.
 const MESSAGE_BYTES = 64 * 1024;
 

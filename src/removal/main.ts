@@ -4,7 +4,7 @@ import { ApiError } from '../runtime/kube/api-error.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { createKubeClient } from '../runtime/kube/http-client.ts';
 import { loadAccess } from '../runtime/kube/load-access.ts';
-import type { KubeObject, Resource } from '../runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type Resource } from '../runtime/kube/resource.ts';
 import { type Clock, systemClock, wait } from '../runtime/process/clock.ts';
 import { type ExitCode, exitCodes } from '../runtime/process/lifecycle.ts';
 import { type DaemonSet, judgeNodes, type Node, type Nodes, type Pod } from './nodes.ts';
@@ -34,8 +34,8 @@ export const daemonSets: Resource = {
   kind: 'DaemonSet',
   namespaced: true,
 };
-export const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
-export const nodes: Resource = { group: '', version: 'v1', plural: 'nodes', kind: 'Node', namespaced: false };
+export const pods = coreResource('pods', 'Pod', true);
+export const nodes = coreResource('nodes', 'Node', false);
 
 /** Runs the command against the cluster of the pod, or of a kubeconfig. */
 export const runAwaitClean = async (options: AwaitCleanOptions, version: string): Promise<ExitCode> => {

@@ -37,6 +37,12 @@ interface ChaosFault {
 
 const gateways = (lab: Lab): string[] => lab.status.nodes.filter(({ gateway }) => gateway).map(({ name }) => name);
 const nodes = (lab: Lab): string[] => lab.status.nodes.map(({ name }) => name);
+const hasAgent = (lab: Lab, node: string): Promise<boolean> =>
+  lab.exec(node, ['curl', '-sS', '--fail', '--max-time', '1', agentReadyUrl]).then(
+    () => true,
+    () => false,
+  );
+const agentReadyUrl = 'http://127.0.0.1:7790/readyz';
 const controllerPattern = /main\S* controller/;
 const device = 'egress.vxlan';
 
@@ -97,6 +103,8 @@ const faults: readonly ChaosFault[] = [
       const loss = oneOf(random, losses);
       // Cuts of two nodes would heal each other: one loss at a time.
       if (lost.size > 0) return undefined;
+      // Nobody is there to let the EIP go: two owners, as docs/explanation/failover.md says.
+      if (loss.name === 'tunnel cut' && !(await hasAgent(lab, node))) return undefined;
       lost.add(node);
       await loss.strike(lab, node);
       const undo = async () => {

@@ -20,6 +20,8 @@ const askEveryMs = 20;
 // A connection whose first packet is lost is tried again by the kernel after a second: one answered later was lost.
 const lateMs = 900;
 const flowEveryMs = 20;
+// Successors hear of a connection some ten milliseconds after it begins, and on a busy machine later: it may be lost until then.
+const establishedMs = 1_000;
 const eips = [watched.ipv4, watched.ipv6];
 
 /** An outage as one kind of new connections suffered it. */
@@ -201,6 +203,16 @@ export class FailoverWorld {
     await this.untilTunnelsReady();
   }
 
+  /** Changes which nodes the gateway selects. */
+  select(labels: Readonly<Record<string, string>>): Promise<void> {
+    return this.egress.gateway('main', pools, labels);
+  }
+
+  /** Changes a label of a node: `name=value`, or `name-` to take it away. */
+  async label(node: string, change: string): Promise<void> {
+    await this.lab.kubectl(['label', 'node', node, change, '--overwrite']);
+  }
+
   /** Waits until a node that was lost takes part again, as far as it can be seen. */
   async untilBack(node: string): Promise<void> {
     const others = this.lab.status.nodes.filter(({ name }) => name !== node);
@@ -280,10 +292,11 @@ export class FailoverWorld {
         open('one', 'udp', ports.udp),
       ]);
     }
-    await until({ what: 'every flow to be open', limitMs: 10_000 }, async () => {
+    const openedAtMs = Date.now();
+    await until({ what: 'every flow to be in use for a while', limitMs: 10_000 }, async () => {
       const reports = await Promise.all(flows.map((flow) => flow.report()));
-      return reports.every(({ kind, lastHeardAtMs, localPort }) =>
-        kind === 'upload' ? localPort > 0 : lastHeardAtMs !== undefined,
+      return reports.every(({ kind, lastHeardAtMs = 0, localPort }) =>
+        kind === 'upload' ? localPort > 0 : lastHeardAtMs > openedAtMs + establishedMs,
       );
     });
     return flows;

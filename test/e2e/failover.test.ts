@@ -1,12 +1,13 @@
 /**
  * A gateway node is lost, in each way and with the API server stopped too: how long new connections fail, what becomes of open
- * ones, who has the EIP. And what is no loss: agents that die, stop, are busy or upgraded.
+ * ones, who has the EIP. And what is no loss: agents that die, stop, are busy or upgraded, and moves by plan.
  */
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { losses } from '../../lab/faults/losses.ts';
 import { agentPattern, overload, pause } from '../../lab/faults/processes.ts';
 import { until } from '../../lab/host/wait.ts';
+import { describeMoves, tellOutages } from './failover-moves.ts';
 import { describePartitions } from './failover-partitions.ts';
 import { FailoverWorld, policyKey, type Trial, told, watched } from './failover-world.ts';
 
@@ -119,6 +120,8 @@ describe('failover', () => {
     });
   }
 
+  describeMoves(() => world);
+
   describePartitions(() => world);
 
   test('the controllers are gone and a gateway node is lost: another takes over; later the record follows', async () => {
@@ -157,11 +160,3 @@ describe('failover', () => {
     await expectNoStrangers();
   });
 });
-
-/** Says for the record how long new connections failed. */
-function tellOutages(context: TestContext, { suffered }: Trial): void {
-  for (const { way, outages, failed } of suffered) {
-    const each = outages.map(({ afterMs, ms }) => `${ms} ms after ${afterMs} ms`);
-    context.diagnostic(`${way}: ${failed} new connections failed: ${each.join(', ') || 'none'}`);
-  }
-}

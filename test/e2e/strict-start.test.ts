@@ -1,20 +1,19 @@
 /**
  * feature.strictPodStart: pods that speak to the outside with their very first breath, before anybody can know about them,
- * never do so with an address that is not theirs. They are real pods of a Job, run by the kubelets of the lab.
+ * never do so with an address that is not theirs. They are real pods of a Job, run by the kubelets of the lab. Neither
+ * do pods of a node that boots, if they wait for its agent, and at a gateway node that boots nothing leaves but with its EIP.
+ * `SALLYPORT_STARTS=2000` starts more pods.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { addresses, ports } from '../../lab/cluster/shape.ts';
+import { addresses } from '../../lab/cluster/shape.ts';
 import { until } from '../../lab/host/wait.ts';
-import { EgressWorld, eip } from './egress-world.ts';
+import { EgressWorld, eip, ways } from './egress-world.ts';
+import { asking, talker } from './talker.ts';
 
-const starts = 200;
+const starts = Number(process.env.SALLYPORT_STARTS ?? 200);
 const atOnce = 24;
 const nodes = ['gateway-1', 'worker-1', 'worker-2'];
-
-/** Asks over and over until an answer comes; ends only then. */
-const untilAnswered = (host: string): string =>
-  `until exec 3<>/dev/udp/${host}/${ports.udp} && echo ? >&3 && read -r -t 0.05 -u 3 -N 1 _; do :; done`;
 
 const job = {
   apiVersion: 'batch/v1',
@@ -39,7 +38,7 @@ const job = {
             command: [
               'bash',
               '-c',
-              `${untilAnswered(addresses.outside.ipv4)}; ${untilAnswered(addresses.outside.ipv6)}`,
+              `${asking(addresses.outside.ipv4, 'answered', 0.05)}; ${asking(addresses.outside.ipv6, 'answered', 0.05)}`,
             ],
           },
         ],
@@ -92,6 +91,51 @@ describe('strict start', () => {
     const kept = await keptBack();
     t.diagnostic(`${kept} packets of pods that were not known yet were kept back`);
     assert.ok(kept > 0, 'pods were quicker than the agents, or this test shows nothing');
+  });
+
+  /** How many packets of EIP 100 the outside has seen over each family. */
+  const asked = async (): Promise<number[]> => {
+    const seen = await world.lab.packets();
+    return [eip(100).ipv4, eip(100).ipv6].map((ip) =>
+      seen.filter(({ source }) => source === ip).reduce((sum, { packets }) => sum + packets, 0),
+    );
+  };
+
+  /** Waits until both families have been heard since the counts were taken. */
+  const untilHeard = async (before: readonly number[] = [0, 0]): Promise<void> => {
+    let now: number[] = [];
+    const wait = { what: 'packets over both families', limitMs: 120_000, everyMs: 500, explain: () => `${now}` };
+    await until(wait, async () => {
+      now = await asked();
+      return now.every((packets, index) => packets > (before[index] ?? 0));
+    });
+  };
+
+  test('a node boots: its pods that wait for its agent never leave with another address', async () => {
+    await world.lab.resetCounts();
+    await world.lab.apply(talker('talker', 'worker-2'));
+    await untilHeard();
+    await world.lab.power('reboot', 'worker-2');
+    await untilHeard(await asked());
+    assert.deepEqual(await world.strangersAsking(eip(100)), []);
+    await world.lab.kubectl(['-n', 'shop', 'delete', 'pod', 'talker', '--timeout=180s']);
+  });
+
+  test('a gateway node boots: packets of workers that reach it meanwhile never leave with its address', async () => {
+    await world.clients({ name: 'asker', namespace: 'shop', node: 'worker-1', labels: { team: 'shop' } });
+    await world.untilSource('asker', eip(100));
+    await world.lab.resetCounts();
+    const streams = [];
+    for (const way of ways) {
+      const question = world.question(way);
+      streams.push(await world.client('asker').stream(question, { everyMs: 5, isKept: false }));
+    }
+    await untilHeard();
+    await world.lab.power('reboot', 'gateway-1');
+    await untilHeard(await asked());
+    await world.untilSource('asker', eip(100));
+    for (const stream of streams) await stream.stop();
+    assert.deepEqual(await world.strangersAsking(eip(100)), []);
   });
 
   test('a pod under no policy leaves with the address of its node, once it is known', async () => {

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Ip, isIpv4 } from '../../src/core/ip/index.ts';
+import { ip } from '../../src/core/testing/address.ts';
 import { createAnnouncer } from '../../src/dataplane/announce/announcer.ts';
 import { announcements } from '../../src/dataplane/announce/frames.ts';
+import { createNeighbours } from '../../src/dataplane/announce/neighbours.ts';
 import { isRefusal, loadPacketSockets, type OpenPacketSocket } from '../../src/dataplane/announce/packet-socket.ts';
 import { type AnnounceWorld, announcerConformance } from '../../src/dataplane/announce/testing/conformance.ts';
+import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { inNamespace } from './enter.ts';
 import { type Namespace, openNamespace } from './namespace.ts';
 
@@ -85,6 +88,31 @@ test('kernel: an interface that is deleted under a socket is a refusal, not a fa
   socket.close();
   socket.close();
   assert.deepEqual(segment.open('eth0', 4), { why: 'no such device', kind: 'unusable' });
+});
+
+test('kernel: neighbours that are asked again and again answer, and do not when they are gone', async () => {
+  await using segment = await openSegment();
+  const neighbours = createNeighbours(segment.open);
+  const ips = [ip('10.6.0.2'), ip('fd06::2')];
+  const heard = new Set<Ip>();
+  const look = () => {
+    for (const one of neighbours.heard()) heard.add(one);
+    return neighbours.ask('eth0', ips);
+  };
+  await eventually('both families are heard', () => look().size === 2 && heard.isSupersetOf(new Set(ips)));
+  await segment.peerMachine.must('ip', 'address', 'flush', 'dev', 'eth0');
+  // What was asked before may still be answered; what is asked from now on is not.
+  look();
+  await segment.peerMachine.must('ip', 'address', 'show');
+  look();
+  heard.clear();
+  for (let times = 0; times < 3; times += 1) {
+    look();
+    await segment.peerMachine.must('ip', 'address', 'show');
+  }
+  look();
+  assert.deepEqual([...heard], []);
+  neighbours.close();
 });
 
 test('kernel: what is no Ethernet device is refused', async () => {

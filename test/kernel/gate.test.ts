@@ -36,7 +36,7 @@ const openWorld = async () => {
   let signature = 1;
   const latch = inNamespace(node.name, () => openLatch(libc, () => signature++));
   return {
-    gate: joinGate(createGateTables(node.programs), latch),
+    gate: joinGate(createGateTables(node.programs, 'egw0'), latch),
     isAnswered: async (ip: Ip) => {
       await peer.must('ip', 'neigh', 'flush', 'dev', 'eth0');
       return (await peer.programs.run(['ping', '-c', '1', '-W', '1', ip])).code === 0;

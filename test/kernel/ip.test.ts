@@ -1,11 +1,19 @@
 /** The network module against Linux. This kernel has no dummy device, so EIPs are on a bridge here. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { groOfInterface } from '../../src/dataplane/interface.ts';
 import { loadRouteSocket, withRouteSocket } from '../../src/dataplane/ip/netlink.ts';
+import { createNetwork } from '../../src/dataplane/ip/network.ts';
 import { networkConformance } from '../../src/dataplane/ip/testing/conformance.ts';
-import type { World } from '../../src/dataplane/ip/testing/node.ts';
+import { networkDesired } from '../../src/dataplane/ip/testing/desired.ts';
+import { hostLines, runningClock, usualNames } from '../../src/dataplane/ip/testing/fake-network.ts';
+import { applied, type World } from '../../src/dataplane/ip/testing/node.ts';
 import { watchConformance } from '../../src/dataplane/ip/testing/watch-conformance.ts';
+import { loadLibc } from '../../src/dataplane/libc.ts';
 import { inNamespace } from './enter.ts';
 import { openNamespace } from './namespace.ts';
 
+const openRouteSocket = await loadRouteSocket();
 let worlds = 0;
 
 const open = (): Promise<World> => {
@@ -17,7 +25,7 @@ const open = (): Promise<World> => {
 const openWithSocket = async (): Promise<World> => {
   worlds += 1;
   const namespace = await openNamespace(`ip${worlds}`);
-  const socket = inNamespace(namespace.name, await loadRouteSocket());
+  const socket = inNamespace(namespace.name, openRouteSocket);
   return {
     programs: withRouteSocket(namespace.programs, socket),
     [Symbol.asyncDispose]: async () => {
@@ -26,6 +34,35 @@ const openWithSocket = async (): Promise<World> => {
     },
   };
 };
+
+test('the tunnel device does not join packets, again after somebody made it, unless it is desired', async () => {
+  worlds += 1;
+  const namespace = await openNamespace(`ip${worlds}`);
+  const libc = await loadLibc();
+  const [socket, asking] = inNamespace(namespace.name, () => [openRouteSocket(), libc.socket(2, 2, 0)] as const);
+  try {
+    for (const line of hostLines) await namespace.must('ip', ...line.split(' '));
+    const programs = withRouteSocket(namespace.programs, socket);
+    const network = createNetwork({ programs, names: usualNames, clock: runningClock });
+    const isOn = () => groOfInterface(libc, asking, usualNames.tunnel);
+    const desired = networkDesired({ gateways: [] });
+    await applied(network, desired);
+    assert.equal(isOn(), false);
+    assert.equal(socket?.setGro(usualNames.tunnel, true), true, 'somebody turns it on');
+    assert.equal(isOn(), true);
+    network.distrust();
+    await applied(network, desired);
+    assert.equal(isOn(), false);
+    const links = desired.links.map((link) => (link.kind === 'vxlan' ? { ...link, hasGro: true } : link));
+    await applied(network, { ...desired, links });
+    assert.equal(isOn(), true);
+    assert.equal(socket?.setGro('nowhere0', true), false);
+  } finally {
+    libc.close(asking);
+    socket?.close();
+    await namespace.close();
+  }
+});
 
 networkConformance('Linux', open);
 networkConformance('Linux, by netlink', openWithSocket);

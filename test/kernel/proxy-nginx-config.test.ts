@@ -1,9 +1,10 @@
 /** What the real nginx makes of rendered configurations and of a world that changes under it. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { proxyPorts } from '../../src/core/proxy/served.ts';
@@ -166,6 +167,69 @@ describe('nginx and its configurations', () => {
       assert.deepEqual(seen, [['host']]);
     } finally {
       server.close();
+    }
+  });
+
+  it('answers and logs alike whether a host has a server of its own in the configuration or not', async () => {
+    const servers = [80, 8080].map((port) =>
+      createHttpServer((_, response) => response.end(`port ${port}`)).listen(port, outside.one),
+    );
+    await Promise.all(servers.map((server) => once(server, 'listening')));
+    const hosts = ['own.test', 'two.test', 'under.wild.test'];
+    for (const host of hosts) bed.dns.set(host, { addresses: [outside.one] });
+    try {
+      const wide = [httpRule('two.test', { destPort: 8080 }), httpRule('*.wild.test', { destPort: 8080 })];
+      await bed.serve(ruleSet(...hosts.map((host) => httpRule(host)), ...wide, httpRule(outside.three)));
+      const text = await readFile(join(folder, 'current', 'nginx.conf'), 'utf8');
+      const own = [...text.matchAll(/server_name "([^"]+)"/g)].map(([, name]) => name);
+      assert.deepEqual(own.toSorted(), [outside.three, 'own.test']);
+      for (const host of hosts) {
+        bed.forgetLines();
+        const ask = async (url: string, told: string): Promise<number | undefined> =>
+          (await sendRaw(proxyPorts.http, `GET ${url} HTTP/1.1\r\nHost: ${told}\r\nConnection: close\r\n\r\n`))?.status;
+        const allowed = [
+          ['/', host],
+          ['/', `${host}:80`],
+          ['/', host.toUpperCase()],
+          [`http://${host}/`, host],
+          [`HTTP://${host}:80?x`, host],
+          [`http://${host.toUpperCase()}/`, `${host}:80`],
+        ] as const;
+        const refused = [
+          ['/', `${host}.`],
+          ['/', `${host}:8081`],
+          [`http://${host}:8081/`, host],
+          [`http://${host}/`, `${host}:8081`],
+          [`http://${host}/`, 'other.test'],
+          ['http://other.test/', host],
+          ['http://-/', host],
+          [`http://${host}@other.test/`, host],
+          [`https://${host}/`, host],
+        ] as const;
+        for (const [url, told] of allowed) assert.equal(await ask(url, told), 200, `${url} with Host ${told}`);
+        for (const [url, told] of refused) assert.notEqual(await ask(url, told), 200, `${url} with Host ${told}`);
+        const count = allowed.length + refused.length;
+        await eventually('every request has its line', () => bed.lines.length === count);
+        const rule = httpRule(host).id;
+        // Two workers write them, so their order says nothing.
+        const told = bed.lines.map((line) =>
+          [line.rule, line.status === 200, line.refused === '', line.upstream].join(),
+        );
+        assert.deepEqual(
+          told.toSorted(),
+          [...refused.map(() => ',false,false,'), ...allowed.map(() => [rule, true, true, `${outside.one}:80`].join())],
+          host,
+        );
+        for (const line of bed.lines) assert.match(line.client, /^10\.244\.0\.10:\d+$/);
+        const ageMs = bed.lines.map(({ time }) => Date.now() - Date.parse(time));
+        assert.ok(Math.max(...ageMs) < 60_000 && Math.min(...ageMs) >= 0, `lines of ${ageMs} ms ago`);
+      }
+      const away = await sendRaw(proxyPorts.http, absolute(outside.three));
+      assert.deepEqual([away?.status, away?.body.includes('nobody answers there')], [502, true]);
+      const line = await bed.line('of the host that is away', ({ status }) => status === 502);
+      assert.deepEqual([line.rule, line.refused], [httpRule(outside.three).id, 'unreachable']);
+    } finally {
+      for (const server of servers) server.close();
     }
   });
 

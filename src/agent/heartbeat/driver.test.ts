@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
 import { defaultTiming, timingOf } from '../../core/ownership/timing.ts';
+import { ip } from '../../core/testing/address.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
 import { Driver, type Told } from './driver.ts';
 import { Seal } from './seal.ts';
 
-const parsed = parseIp('10.6.1.1');
-const eip: Ip = parsed.ok ? parsed.value : assert.fail();
+const eip = ip('10.6.1.1');
 const electorate = { generation: 1, voters: ['a'], hasApi: false };
 
 describe('Driver', () => {

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
+import type { Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
 import type { Held, HoldMode } from '../../core/ownership/port.ts';
+import { ip } from '../../core/testing/address.ts';
 import { createFakeGate } from '../../dataplane/gate/testing/fake-gate.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
 import { Grip, type GripDeps } from './grip.ts';
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  return parsed.ok ? parsed.value : assert.fail(text);
-};
 const [eip, pair, other] = [ip('10.6.0.1'), ip('fd06::1'), ip('10.6.0.2')];
 const claim = (one: Ip): Claim => ({ ip: one, interfaces: ['eth0'] });
 const both = new Map([
@@ -19,6 +16,7 @@ const both = new Map([
 ]);
 const held = (one: Ip, mode: HoldMode = 'owned'): Held => ({ eip: one, epoch: 4, mode });
 const leaseMs = 1_000;
+const handBackMs = 100;
 
 const open = async (before: readonly Held[] = [], bring: GripDeps['bring'] = () => undefined) => {
   const clock = new ManualClock();
@@ -26,6 +24,7 @@ const open = async (before: readonly Held[] = [], bring: GripDeps['bring'] = () 
   await gate.prepare();
   const said: string[] = [];
   let announced: readonly Ip[] = [];
+  let opened: readonly Ip[] | undefined;
   const announcer = {
     apply: (claims: readonly Claim[]) => {
       const now = claims.map((one) => one.ip);
@@ -39,13 +38,17 @@ const open = async (before: readonly Held[] = [], bring: GripDeps['bring'] = () 
       latch: gate,
       announcer,
       leaseMs,
+      handBackMs,
       bring,
+      onOpened: (ips) => {
+        opened = ips;
+      },
       onPrepared: (eips) => said.push(`prepared ${eips.join()}`),
       onRefused: (why) => said.push(`refused ${why}`),
     },
     before,
   );
-  return { clock, gate, grip, said };
+  return { clock, gate, grip, said, opened: () => opened };
 };
 
 describe('Grip', () => {
@@ -66,6 +69,28 @@ describe('Grip', () => {
     assert.deepEqual(gate.answered(), []);
     assert.deepEqual(gate.sent(), [eip, pair, other]);
     assert.deepEqual(said, [`prepared ${other}`]);
+  });
+
+  it('hands what it does not know to the other node of a move, of the same family, while there is one', async () => {
+    const { gate, grip } = await open();
+    const [hop4, hop6] = [ip('192.200.0.2'), ip('fd92::2')];
+    grip.setHops(new Map([['b', [hop4, hop6]]]));
+    grip.setReady(both);
+    for (const mode of ['prepared', 'owned', 'carried'] as const) {
+      grip.hold([{ ...held(eip, mode), other: 'b' }, held(other)]);
+      assert.deepEqual(
+        [...gate.others()],
+        [
+          [eip, hop4],
+          [pair, hop6],
+        ],
+        mode,
+      );
+    }
+    grip.hold([{ ...held(eip), other: 'c' }]);
+    assert.deepEqual([...gate.others()], [], 'nobody knows where it is');
+    grip.hold([held(eip)]);
+    assert.deepEqual([...gate.others()], []);
   });
 
   it('says that an EIP is prepared when it lies ready, once', async () => {
@@ -136,6 +161,27 @@ describe('Grip', () => {
     await brought.promise;
     assert.deepEqual(gate.answered().toSorted(), [eip, other, pair].toSorted());
     assert.deepEqual(said, [`announce ${other}`, `announce ${eip}`, `announce ${pair}`]);
+  });
+
+  it('calls an EIP open when the kernel answers for it: not while it is owned only, refused, or waits for connections', async () => {
+    const brought = Promise.withResolvers<void>();
+    const { gate, grip, opened } = await open([], () => brought.promise);
+    grip.hold([held(eip)]);
+    assert.deepEqual(opened(), [], 'it does not lie ready');
+    grip.setReady(both);
+    assert.deepEqual(opened(), [], 'its connections are on their way');
+    brought.resolve();
+    await brought.promise;
+    assert.deepEqual(opened(), [eip, pair]);
+    gate.tamper();
+    grip.hold([held(eip), held(other)]);
+    await brought.promise;
+    assert.deepEqual(opened(), [eip, pair], 'the kernel has not taken it');
+    await gate.prepare();
+    grip.renew();
+    assert.deepEqual(opened(), [eip, pair, other]);
+    grip.hold([held(eip, 'carried'), held(other)]);
+    assert.deepEqual(opened(), [other]);
   });
 
   it('leaves the gate shut for what was let go while its connections were brought', async () => {

@@ -4,25 +4,32 @@
  * of what an EIP needs lies ready. Only the connections that another node had come first: until they are in the kernel, its
  * packets would begin new ones.
  */
-import type { Ip } from '../../core/ip/index.ts';
+import { familyOf, type Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
 import type { Held } from '../../core/ownership/port.ts';
 import type { Announcer } from '../../dataplane/announce/announcer.ts';
-import type { Latch } from '../../dataplane/gate/gate.ts';
+import type { Hold, Latch } from '../../dataplane/gate/gate.ts';
 
 /** EIP -> its addresses and where each is announced, for those that lie ready. Of a pair, the IPv4 address is the key. */
 export type ReadyEips = ReadonlyMap<Ip, readonly Claim[]>;
+
+/** node -> its tunnel addresses, of all families */
+export type Hops = ReadonlyMap<string, readonly Ip[]>;
 
 export interface GripDeps {
   readonly latch: Pick<Latch, 'hold'>;
   readonly announcer: Pick<Announcer, 'apply'>;
   /** What the kernel holds for so long after it was last told. */
   readonly leaseMs: number;
+  /** At a move by plan, what it does not know goes to the node before for so long after it was last told. */
+  readonly handBackMs: number;
   /**
    * Brings the connections of addresses into the kernel; `isPlanned` when their owner is still there and may have more to tell.
    * Resolves when they are, or when that takes too long. Undefined: there is nobody who knows them.
    */
   readonly bring: (ips: readonly Ip[], isPlanned: boolean) => Promise<void> | undefined;
+  /** All addresses for which the kernel answers now, whenever they are others: told after they were announced. */
+  readonly onOpened: (ips: readonly Ip[]) => void;
   /** EIPs that are to come here lie ready. */
   readonly onPrepared: (eips: readonly Ip[]) => void;
   /** The kernel would not; it is tried again with the next renewal. */
@@ -33,9 +40,13 @@ export class Grip {
   readonly #deps: GripDeps;
   #held: readonly Held[];
   #ready: ReadyEips = new Map();
+  #hops: Hops = new Map();
   /** Whether it is known what lies ready. */
   #isTold = false;
   #prepared: ReadonlySet<Ip> = new Set();
+  /** What the kernel answers for, and what of it was told last; undefined before the first time. */
+  #answered: ReadonlySet<Ip> = new Set();
+  #opened: ReadonlySet<Ip> | undefined;
   /** EIPs whose connections are being brought: until they are there, nothing may leave with them. */
   readonly #coming = new Set<Ip>();
 
@@ -52,19 +63,28 @@ export class Grip {
     this.#tellPrepared();
     this.#put();
     this.#announce(held);
+    this.#tellOpened();
   }
 
   /** Holds the same for another lease. At the start the kernel holds what it held, both addresses of a pair, for long enough. */
   renew(): void {
-    if (this.#isTold) this.#put();
+    if (!this.#isTold) return;
+    this.#put();
+    this.#tellOpened();
   }
 
   #put(): void {
     const open = this.#held.filter(({ eip }) => !this.#coming.has(eip));
-    const holds = open.flatMap(({ eip, epoch, mode }) =>
-      this.#claimsOf(eip).map(({ ip }) => ({ ip, epoch, isAnswered: mode === 'owned' })),
+    const holds = open.flatMap((held) =>
+      this.#claimsOf(held.eip).map(({ ip }) => {
+        const { epoch, mode } = held;
+        return { ip, epoch, isAnswered: mode === 'owned', ...this.#otherOf(held, ip) };
+      }),
     );
     const why = this.#deps.latch.hold(holds, this.#deps.leaseMs);
+    const answering = new Set(this.#answering(this.#held).map(({ ip }) => ip));
+    // A refused change leaves the kernel as it was: what is new is not open, what was open is.
+    this.#answered = why === undefined ? answering : answering.intersection(this.#answered);
     if (why !== undefined) this.#deps.onRefused(why);
   }
 
@@ -78,9 +98,23 @@ export class Grip {
   setReady(ready: ReadyEips): void {
     this.#ready = ready;
     this.#isTold = true;
-    this.renew();
+    this.#put();
     this.#announce(this.#held);
+    this.#tellOpened();
     this.#tellPrepared();
+  }
+
+  /** Where the other nodes of moves are. */
+  setHops(hops: Hops): void {
+    this.#hops = hops;
+  }
+
+  /** Where goes what belongs to no connection here. A node that has handed an EIP over stays ready for longer than it gets anything. */
+  #otherOf({ mode, other }: Held, ip: Ip): Pick<Hold, 'other'> {
+    const via = this.#hops.get(other ?? '')?.find((hop) => familyOf(hop) === familyOf(ip));
+    if (via === undefined) return {};
+    const { handBackMs } = this.#deps;
+    return { other: { via, forMs: mode === 'carried' ? 2 * handBackMs : handBackMs } };
   }
 
   // An EIP that does not lie ready has no address that anybody could answer for: its own name is enough to hold it.
@@ -89,8 +123,13 @@ export class Grip {
   }
 
   #announce(held: readonly Held[]): void {
+    this.#deps.announcer.apply(this.#answering(held));
+  }
+
+  /** What others may ask for: owned, ready, and with its connections. */
+  #answering(held: readonly Held[]): readonly Claim[] {
     const owned = held.filter(({ mode, eip }) => mode === 'owned' && this.#ready.has(eip) && !this.#coming.has(eip));
-    this.#deps.announcer.apply(owned.flatMap(({ eip }) => this.#claimsOf(eip)));
+    return owned.flatMap(({ eip }) => this.#claimsOf(eip));
   }
 
   /** Brings the connections of what is owned from now on. What was prepared has them, but for the last ones. */
@@ -115,7 +154,15 @@ export class Grip {
       for (const eip of eips) this.#coming.delete(eip);
       this.#put();
       this.#announce(this.#held);
+      this.#tellOpened();
     });
+  }
+
+  #tellOpened(): void {
+    const [before, now] = [this.#opened, this.#answered];
+    if (before !== undefined && before.size === now.size && before.isSubsetOf(now)) return;
+    this.#opened = now;
+    this.#deps.onOpened([...now]);
   }
 
   #addressesOf(eips: readonly Ip[]): readonly Ip[] {

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
 import { after, describe, it } from 'node:test';
-import { parseIp } from '../../core/ip/index.ts';
 import type { OwnershipPlan } from '../../core/ownership/port.ts';
+import { ip } from '../../core/testing/address.ts';
 import { systemClock } from '../../runtime/process/clock.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { freePort } from '../../runtime/testing/free-port.ts';
@@ -11,8 +11,7 @@ import type { Told } from './driver.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { knock } from './knock.ts';
 
-const parsed = parseIp('10.6.1.1');
-const eip = parsed.ok ? parsed.value : assert.fail();
+const eip = ip('10.6.1.1');
 const names = ['n0', 'n1', 'n2'];
 const addresses = new Map(names.map((name, index) => [name, `127.0.77.${index + 1}`]));
 const plan: OwnershipPlan = {
@@ -44,7 +43,7 @@ const start = async (node: string, port: number): Promise<Runner> => {
   const heartbeat = new Heartbeat({ node, address, port, keys, timing, held: [], firstSignature: undefined }, hooks);
   open.add(heartbeat);
   await heartbeat.listening();
-  heartbeat.setAddresses(addresses);
+  heartbeat.setAddresses(addresses, new Map());
   heartbeat.take({ kind: 'plan', plan });
   return { heartbeat, told };
 };

@@ -6,19 +6,21 @@
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
-import { setPriority } from 'node:os';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Ip } from '../../core/ip/index.ts';
 import type { Held, Input } from '../../core/ownership/port.ts';
 import { type TimingSettings, timingOf } from '../../core/ownership/timing.ts';
 import { createAnnouncer, type Owner } from '../../dataplane/announce/announcer.ts';
+import { createNeighbours } from '../../dataplane/announce/neighbours.ts';
 import { loadPacketSockets } from '../../dataplane/announce/packet-socket.ts';
 import { type Latch, openLatch } from '../../dataplane/gate/gate.ts';
+import { hasCarrier } from '../../dataplane/interface.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
 import { systemClock, wait } from '../../runtime/process/clock.ts';
 import { Asker } from '../mirror/asker.ts';
+import { goFirst } from '../thread/go-first.ts';
 import { Driver, type Told } from './driver.ts';
-import { Grip, type ReadyEips } from './grip.ts';
+import { Grip, type Hops, type ReadyEips } from './grip.ts';
 import { knock } from './knock.ts';
 import { machineMs } from './machine-clock.ts';
 import { Seal } from './seal.ts';
@@ -41,7 +43,7 @@ export interface ThreadData {
 /** What the thread is told. */
 export type ToThread =
   | { readonly kind: 'input'; readonly input: Input }
-  | { readonly kind: 'addresses'; readonly addresses: ReadonlyMap<string, string> }
+  | { readonly kind: 'addresses'; readonly addresses: ReadonlyMap<string, string>; readonly hops: Hops }
   /** The vote of the API server is ours until then, by machineMs. */
   | { readonly kind: 'vote'; readonly atMs: number | undefined; readonly epoch: number }
   /** Which EIPs lie ready. */
@@ -59,6 +61,8 @@ export type FromThread =
   | Told
   /** The kernel would not hold what it should. */
   | { readonly kind: 'refused'; readonly why: string }
+  /** All addresses that this node answers for, and has announced. */
+  | { readonly kind: 'opened'; readonly ips: readonly Ip[] }
   /** Another machine answers for an EIP that is owned here. */
   | { readonly kind: 'conflict'; readonly ip: Ip; readonly owner: Owner }
   | { readonly kind: 'uplink'; readonly isUp: boolean; readonly why: string };
@@ -68,8 +72,6 @@ const data = workerData as ThreadData;
 const parent = parentPort;
 if (parent === null) throw new Error('thread.ts is started by heartbeat.ts');
 
-/** Before most of what runs on a node. It takes a capability that agents need not have: then it is like all others. */
-const NICE = -10;
 /** How many numbers there are for it; each is in use for seconds only. */
 const SIGNATURES = 0x4000;
 /** How long a take-over waits for connections: there are few, or it takes too long and those that come first begin anew. */
@@ -78,11 +80,7 @@ const BRING_MS = 150;
 const BRING_PLANNED_MS = 500;
 
 const libc = await loadLibc();
-try {
-  setPriority(libc.gettid(), NICE);
-} catch {
-  // EACCES without the capability SYS_NICE.
-}
+goFirst(libc);
 
 const { node, address, port, keys, held, firstSignature } = data;
 const timing = timingOf(data.timing);
@@ -96,8 +94,9 @@ const sign = (first: number): number => {
   return first + signed;
 };
 const latch = firstSignature === undefined ? nowhere : openLatch(libc, () => sign(firstSignature));
+const open = await loadPacketSockets();
 const announcer = createAnnouncer({
-  open: await loadPacketSockets(),
+  open,
   clock: systemClock,
   onConflict: (ip, owner) => {
     tell({ kind: 'conflict', ip, owner });
@@ -110,11 +109,13 @@ const grip = new Grip(
     latch,
     announcer,
     leaseMs: timing.leaseMs,
+    handBackMs: timing.handBackMs,
     bring: (ips, isPlanned) => {
       if (asker === undefined) return undefined;
       const waitMs = isPlanned ? BRING_PLANNED_MS : 0;
       return Promise.race([asker.takeOver(ips, waitMs), wait(systemClock, waitMs + BRING_MS)]);
     },
+    onOpened: (ips) => tell({ kind: 'opened', ips }),
     // Not inside the step that asked for it.
     onPrepared: (eips) => queueMicrotask(() => driver.take({ kind: 'prepared', eips })),
     onRefused: (why) => tell({ kind: 'refused', why }),
@@ -139,8 +140,8 @@ const driver = new Driver({
 });
 const uplink = new Uplink({
   clock: systemClock,
-  libc,
-  probe: announcer.probe,
+  hasCarrier: (interfaceName) => hasCarrier(libc, interfaceName),
+  neighbours: createNeighbours(open),
   onChange: (isUp, why) => {
     tell({ kind: 'uplink', isUp, why });
     driver.take({ kind: 'uplink', isUp });
@@ -156,6 +157,7 @@ parent.on('message', (message: ToThread) => {
       return driver.take({ kind: 'tie', untilMs, epoch });
     }
     case 'addresses':
+      grip.setHops(message.hops);
       return driver.setAddresses(message.addresses);
     case 'ready':
       return grip.setReady(message.ready);

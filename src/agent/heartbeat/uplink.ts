@@ -3,8 +3,7 @@
  * not answer. Whether others reach it is not its question: the protocol asks them before an EIP moves for it.
  */
 import type { Ip } from '../../core/ip/index.ts';
-import type { Announcer } from '../../dataplane/announce/announcer.ts';
-import { hasCarrier, type Libc } from '../../dataplane/libc.ts';
+import type { Neighbours } from '../../dataplane/announce/neighbours.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 
 /** The interface that leads outside, and the next hops there. */
@@ -16,28 +15,26 @@ export interface UplinkPlace {
 
 export interface UplinkDeps {
   readonly clock: Clock;
-  readonly libc: Libc;
-  readonly probe: Announcer['probe'];
+  readonly hasCarrier: (interfaceName: string) => boolean;
+  readonly neighbours: Neighbours;
   readonly onChange: (isUp: boolean, why: string) => void;
 }
 
-/** How often the carrier is looked at, and next hops are asked; a router that is well answers within a millisecond. */
-const CARRIER_MS = 50;
-const ASK_MS = 100;
-const ANSWER_MS = 100;
-/** Each question is asked twice; so two silent ones are four packets that were lost. */
-const SILENT_ASKS = 2;
+/** How often the carrier is looked at and next hops are asked; a router that is well answers within a millisecond. */
+const ASK_MS = 50;
+/** So many questions in a row without an answer are a loss: one lost packet, or two, are not. */
+const SILENT_ASKS = 3;
 
 export class Uplink {
   readonly #deps: UplinkDeps;
   #place: UplinkPlace | undefined;
   #isUp = true;
   #hasCarrier = true;
+  /** Whom the last look has asked. */
+  #asked: ReadonlySet<Ip> = new Set();
   /** How many questions in a row were not answered; a router that never answered proves nothing by it. */
   #silent = new Map<Ip, number>();
   readonly #answered = new Set<Ip>();
-  #isAsking = false;
-  #askAtMs = 0;
   #cancel = (): void => {};
 
   constructor(deps: UplinkDeps) {
@@ -49,37 +46,36 @@ export class Uplink {
     this.#cancel();
     this.#place = place;
     this.#silent = new Map();
+    this.#asked = new Set();
     this.#hasCarrier = true;
-    if (place === undefined) this.#judge();
-    else this.#look();
+    if (place === undefined) {
+      this.#deps.neighbours.close();
+      this.#judge();
+    } else this.#look();
   }
 
+  /**
+   * Reads what has come since the last look and asks again. A thread that was held up misses nothing: answers wait for
+   * it, and a question counts as unanswered only when somebody has looked for the answer.
+   */
   #look(): void {
     const place = this.#place;
     if (place === undefined) return;
-    const { clock, libc } = this.#deps;
-    this.#hasCarrier = hasCarrier(libc, place.interface);
-    const nowMs = clock.monotonicMs();
-    if (nowMs >= this.#askAtMs && !this.#isAsking) {
-      this.#askAtMs = nowMs + ASK_MS;
-      void this.#ask(place);
-    }
+    const { clock, hasCarrier, neighbours } = this.#deps;
+    this.#hear(neighbours.heard());
+    this.#hasCarrier = hasCarrier(place.interface);
+    this.#asked = this.#hasCarrier ? neighbours.ask(place.interface, place.nextHops) : new Set();
     this.#judge();
-    this.#cancel = clock.after(CARRIER_MS, () => this.#look());
+    this.#cancel = clock.after(ASK_MS, () => this.#look());
   }
 
-  async #ask(place: UplinkPlace): Promise<void> {
-    this.#isAsking = true;
-    const interfaces = [place.interface];
-    await Promise.all(
-      place.nextHops.map(async (ip) => {
-        const answer = await this.#deps.probe({ ip, interfaces }, ANSWER_MS);
-        if (answer !== undefined) this.#answered.add(ip);
-        this.#silent.set(ip, answer === undefined ? (this.#silent.get(ip) ?? 0) + 1 : 0);
-      }),
-    );
-    this.#isAsking = false;
-    if (place === this.#place) this.#judge();
+  #hear(heard: ReadonlySet<Ip>): void {
+    for (const ip of this.#place?.nextHops ?? []) {
+      if (heard.has(ip)) {
+        this.#answered.add(ip);
+        this.#silent.set(ip, 0);
+      } else if (this.#asked.has(ip)) this.#silent.set(ip, (this.#silent.get(ip) ?? 0) + 1);
+    }
   }
 
   #judge(): void {

@@ -65,7 +65,10 @@ export class Inbox {
     return this.#pages.get(eip)?.wholeBy !== undefined;
   }
 
-  /** Takes a packet; what to answer. `isOurs` says of an EIP that it is ours by now: nobody knows its connections better. */
+  /**
+   * Takes a packet; what to answer. `isOurs` says of an EIP that it is ours by now: nobody knows its connections better, and a packet
+   * that speaks of one is neither taken nor answered.
+   */
   take(
     from: { readonly node: string; readonly incarnation: number },
     batch: Batch,
@@ -76,11 +79,13 @@ export class Inbox {
     // A stream that has been replaced: nobody waits for an answer.
     if (sender === undefined) return undefined;
     sender.heardAtMs = nowMs;
+    // A node that comes back takes itself for the owner for a moment. What it answered then would never be told to it again.
+    if (batch.parts.some(({ eip }) => isOurs(eip))) return undefined;
     const ahead = batch.number - sender.highest;
     if (ahead > 0) {
       sender.seen = shifted(sender.seen, ahead);
       sender.highest = batch.number;
-      for (const part of batch.parts) if (!isOurs(part.eip)) this.#apply(sender, batch.number, part);
+      for (const part of batch.parts) this.#apply(sender, batch.number, part);
     }
     const { stream, highest, seen } = sender;
     return { kind: 'ack', stream, instance: this.#settings.instance, highest, seen };

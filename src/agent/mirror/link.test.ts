@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { ip } from '../../core/testing/address.ts';
 import { type AddressBytes, addressBytes, type Connection } from '../../dataplane/conntrack/connection.ts';
-import { ip, sampleConnection } from '../../dataplane/conntrack/testing/connections-conformance.ts';
+import { sampleConnection } from '../../dataplane/conntrack/testing/connections-conformance.ts';
 import { areSameConnections } from '../../dataplane/conntrack/testing/fake-connections.ts';
 import { Book } from './book.ts';
 import { Inbox, KEEP_MS } from './inbox.ts';

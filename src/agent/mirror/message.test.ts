@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { ip } from '../../core/testing/address.ts';
 import { addressBytes, type ConnectionKey, keyIn } from '../../dataplane/conntrack/connection.ts';
-import { ip, sampleConnection } from '../../dataplane/conntrack/testing/connections-conformance.ts';
+import { sampleConnection } from '../../dataplane/conntrack/testing/connections-conformance.ts';
 import { BatchWriter, decodeMirror, encodeAck, type Part, SIZE_LIMIT } from './message.ts';
 
 const eips = { 4: addressBytes(ip('10.9.0.100')), 6: addressBytes(ip('fd09::e:100')) } as const;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { EgressError } from '../../api/error.ts';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
 import { replyMark, slotMark } from '../../core/node/numbers.ts';
+import { ip } from '../../core/testing/address.ts';
 import type { Connections } from '../../dataplane/conntrack/connections.ts';
 import { sampleConnection } from '../../dataplane/conntrack/testing/connections-conformance.ts';
 import {
@@ -15,11 +15,6 @@ import { Envelope } from '../heartbeat/envelope.ts';
 import { Mirror } from './mirror.ts';
 import type { MirroredEip } from './port.ts';
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const pair = [ip('10.9.0.100'), ip('fd09::e:100')] as const;
 const addresses = new Map([
   ['a', '192.200.0.1'],
@@ -203,6 +198,19 @@ describe('Mirror', () => {
     await world.clock.advance(1_000);
     world.mirror('b').takeOver(pair);
     assert.deepEqual(world.kernel('b').all, [tcp]);
+    world.close();
+  });
+
+  it('a node that comes back and still takes itself for the owner knows nothing later: what it does not take it does not answer', async () => {
+    const world = new World('a', 'b');
+    world.own('b', [{ ips: pair, successors: [] }]);
+    world.kernel('a').talk(tcp);
+    world.own('a', [{ ips: pair, successors: ['b'] }]);
+    await world.clock.advance(500);
+    assert.equal(world.mirror('a').stats().behind, 2, 'b has not taken it');
+    world.own('b', []);
+    await world.clock.advance(1_000);
+    assert.deepEqual([world.mirror('a').stats().behind, world.mirror('b').stats().held], [0, 1]);
     world.close();
   });
 

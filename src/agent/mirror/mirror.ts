@@ -37,7 +37,7 @@ export interface MirrorDeps {
   readonly beforeLook: () => void;
 }
 
-/** Connections that a node remembers, as owner and as successor each: about 15 and 25 MB. */
+/** Connections that a node remembers, as owner and as successor each; docs/explanation/failover.md says what that takes. */
 export const LIMIT = 131_072;
 /** How often the kernel is asked for changes: short connections come and go between two looks and are told to nobody. */
 const LOOK_MS = 20;

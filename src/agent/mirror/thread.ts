@@ -6,13 +6,13 @@ import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { readFileSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
-import { setPriority } from 'node:os';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { Ip } from '../../core/ip/index.ts';
 import { createConnections, type TimeoutSeconds } from '../../dataplane/conntrack/connections.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
 import { systemClock } from '../../runtime/process/clock.ts';
 import { Envelope } from '../heartbeat/envelope.ts';
+import { goFirst } from '../thread/go-first.ts';
 import { Mirror } from './mirror.ts';
 import type { MirrorPlan, MirrorStats } from './port.ts';
 
@@ -54,7 +54,6 @@ export type FromMirrorThread =
 
 const VERSION = 2;
 const STATS_MS = 1_000;
-const NICE = -10;
 const randomNumber = (): number => randomInt(2 ** 48 - 1);
 
 /** What the kernel would give connections itself; its own defaults where it does not say. */
@@ -78,12 +77,8 @@ if (parent === null) throw new Error('thread.ts is started by mirror-thread.ts')
 const tell = (told: FromMirrorThread): void => parent.postMessage(told);
 
 const libc = await loadLibc();
-try {
-  // As the thread of heartbeats, which waits for it.
-  setPriority(libc.gettid(), NICE);
-} catch {
-  // EACCES without the capability SYS_NICE.
-}
+// As the thread of heartbeats, which waits for it.
+goFirst(libc);
 
 const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', reuseAddr: true });
 const mirror = new Mirror({

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { Config } from '../../api/config.ts';
-import { type Ip, parseIp, setOfIps } from '../../core/ip/index.ts';
+import { type Ip, setOfIps } from '../../core/ip/index.ts';
 import type { NodeDesired } from '../../core/node/desired.ts';
 import { createNodePlanner } from '../../core/node/desired-for.ts';
 import type { Input } from '../../core/ownership/port.ts';
+import { ip } from '../../core/testing/address.ts';
 import { nodeInput } from '../../core/testing/nodes.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
 import { viewOf } from '../../core/testing/world.ts';
@@ -18,10 +19,6 @@ import type { ThreadData } from '../heartbeat/thread.ts';
 import type { Wanted } from '../mirror/mirroring.ts';
 import { type Happening, Steward } from './steward.ts';
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  return parsed.ok ? parsed.value : assert.fail(text);
-};
 const [eip, pair] = [ip('10.6.0.100'), ip('fd06::100')];
 
 /** Two gateway nodes and a policy with an EIP of both families. */
@@ -54,6 +51,7 @@ describe('Steward', () => {
   let facts: OwnershipFacts;
   let keys: readonly Uint8Array[];
   let changes: number;
+  let openings: number;
   let happenings: Happening[];
   let mirrored: Wanted | undefined;
   beforeEach(() => {
@@ -62,6 +60,7 @@ describe('Steward', () => {
     threads = [];
     keys = [new Uint8Array(32).fill(1)];
     changes = 0;
+    openings = 0;
     happenings = [];
     mirrored = undefined;
     facts = {
@@ -128,6 +127,9 @@ describe('Steward', () => {
       onChange: () => {
         changes += 1;
       },
+      onOpened: () => {
+        openings += 1;
+      },
       onHappening: (happening) => happenings.push(happening),
     });
   const plan = createNodePlanner();
@@ -165,6 +167,27 @@ describe('Steward', () => {
     assert.deepEqual(input.plan.gateways, ['a', 'b']);
   });
 
+  it('takes part for as long as it holds an EIP, also when nobody selects the node any more', async () => {
+    const steward = open(owner);
+    await pass(steward, owner, [eip, pair]);
+    const last = () => {
+      const input = thread().inputs.at(-1);
+      return input?.kind === 'plan' ? input.plan : assert.fail('no plan');
+    };
+    facts = {
+      ...facts,
+      policies: facts.policies.map((policy) => ({ ...policy, recorded: { ...policy.recorded, node: other } })),
+      rosters: facts.rosters.map((roster) => ({ ...roster, nodes: [other] })),
+      electorate: { generation: 2, voters: [other], hasApi: false },
+    };
+    await pass(steward, owner);
+    assert.deepEqual([last().gateways, last().eips.length], [[other, owner], 1]);
+    assert.ok(mirrored !== undefined, 'its connections are told to whom they go');
+    thread().hooks.told({ kind: 'hold', held: [] });
+    await pass(steward, owner);
+    assert.deepEqual([last().gateways, last().eips.length, mirrored], [[], 0, undefined]);
+  });
+
   it('holds after a restart what the kernel holds, with its epoch, whatever lies ready', async () => {
     await gate.prepare();
     gate.hold([{ ip: eip, epoch: 6, isAnswered: true }], 1_000);
@@ -184,6 +207,29 @@ describe('Steward', () => {
     const { claims, epochs } = desiredWith(steward, other);
     assert.deepEqual([claims.map((claim) => claim.ip), epochs.get(pair)], [[eip, pair], 4]);
     assert.equal(steward.ownership()?.owners.get(eip), other);
+  });
+
+  it('says what is open, and that it is not settled while an EIP is to come by record', async () => {
+    const steward = open(owner);
+    assert.deepEqual([steward.opened(), steward.isSettled()], [undefined, true]);
+    await gate.prepare();
+    await pass(steward, owner);
+    assert.deepEqual([[...(steward.opened() ?? [])], steward.isSettled()], [[], false]);
+    thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 1, mode: 'owned' }] });
+    assert.equal(steward.isSettled(), false, 'owned, but not open yet');
+    thread().hooks.told({ kind: 'opened', ips: [eip, pair] });
+    assert.deepEqual([[...(steward.opened() ?? [])], steward.isSettled(), openings], [[eip, pair], true, 1]);
+    const standby = open(other);
+    await pass(standby, other);
+    assert.equal(standby.isSettled(), true, 'nothing is to come');
+  });
+
+  it('knows after a restart what is open, from the kernel', async () => {
+    await gate.prepare();
+    gate.hold([{ ip: eip, epoch: 6, isAnswered: true }], 1_000);
+    const steward = open(owner);
+    await steward.begin(new Set());
+    assert.deepEqual([...(steward.opened() ?? [])], [eip]);
   });
 
   it('has connections mirrored to who follows, as long as the node owns the EIP and its gateway keeps connections', async () => {

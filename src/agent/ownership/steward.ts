@@ -9,38 +9,31 @@ import type { Config } from '../../api/config.ts';
 import { EgressError } from '../../api/error.ts';
 import type { Ip } from '../../core/ip/index.ts';
 import { distinctBits } from '../../core/marks.ts';
-import type { Claim, NodeDesired } from '../../core/node/desired.ts';
+import type { NodeDesired } from '../../core/node/desired.ts';
 import type { NodeOwnership } from '../../core/node/input.ts';
 import { replyMark } from '../../core/node/numbers.ts';
-import { remember } from '../../core/node/remember.ts';
-import {
-  type KnownOwner,
-  ownershipPlanOf,
-  ownersOf,
-  type RecordedEip,
-  type Roster,
-  readyNodes,
-  recordedEips,
-} from '../../core/ownership/planned.ts';
+import type { KnownOwner } from '../../core/ownership/planned.ts';
 import type { Electorate, Held, OwnershipPlan } from '../../core/ownership/port.ts';
-import type { TunnelView } from '../../core/view.ts';
 import type { Gate } from '../../dataplane/gate/gate.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Log } from '../../runtime/process/log.ts';
 import type { OwnershipFacts } from '../gather.ts';
-import type { ReadyEips } from '../heartbeat/grip.ts';
+import type { Hops, ReadyEips } from '../heartbeat/grip.ts';
 import type { Heartbeat, HeartbeatHooks, Tidings } from '../heartbeat/heartbeat.ts';
 import type { ThreadData } from '../heartbeat/thread.ts';
 import type { UplinkPlace } from '../heartbeat/uplink.ts';
 import type { Mirroring } from '../mirror/mirroring.ts';
 import { mirrorPlanOf } from '../mirror/plan.ts';
-import { isSameMap, isSameSet } from './same.ts';
+import { OwnershipRecord } from './record.ts';
 
 /** Starts the thread. */
 export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Omit<Heartbeat, 'listening'>;
 
 /** What the thread tells that is for others than the steward. */
-export type Happening = Exclude<Tidings, { readonly kind: 'hold' | 'owner' | 'renew' | 'announce' | 'refused' }>;
+export type Happening = Exclude<
+  Tidings,
+  { readonly kind: 'hold' | 'opened' | 'owner' | 'renew' | 'announce' | 'refused' }
+>;
 
 export interface StewardDeps {
   readonly node: string;
@@ -56,6 +49,8 @@ export interface StewardDeps {
   readonly log: Log;
   /** `ownership` has changed, and with it perhaps the owner of an EIP. */
   readonly onChange: () => void;
+  /** `opened` has changed. */
+  readonly onOpened: () => void;
   readonly onHappening: (happening: Happening) => void;
 }
 
@@ -64,20 +59,11 @@ const againMs = 5_000;
 
 export class Steward {
   readonly #deps: StewardDeps;
-  readonly #recordedIn = remember(recordedEips, isSameMap(isSameRecord));
-  readonly #readyIn = remember(readyNodes, isSameSet);
-  readonly #nodesIn = remember((tunnels: readonly TunnelView[]) => tunnels.map(({ node }) => node), isDeepStrictEqual);
-  readonly #rostersIn = remember((rosters: readonly Roster[]) => rosters, isDeepStrictEqual);
-  readonly #planOf = remember(ownershipPlanOf);
-  readonly #bystandingIn = remember(bystandingOf);
-  readonly #standbysIn = remember(standbysOf, isSameSet);
-  readonly #gatewaysIn = remember(({ gateways }: OwnershipPlan) => new Set(gateways), isSameSet);
-  readonly #ownersIn = remember(ownersOf, isSameMap(Object.is));
-  readonly #addressesIn = remember(addressesOf, isSameMap(Object.is));
+  readonly #record: OwnershipRecord;
   #isOn = false;
   #retryAtMs = -Infinity;
-  #electorate: Electorate | undefined;
   #holds: ReadonlyMap<Ip, Held> = new Map();
+  #opened: ReadonlySet<Ip> = new Set();
   #told: ReadonlyMap<Ip, KnownOwner> = new Map();
   #heartbeat: ReturnType<StartHeartbeat> | undefined;
   #running: ThreadData | undefined;
@@ -87,28 +73,43 @@ export class Steward {
 
   constructor(deps: StewardDeps) {
     this.#deps = deps;
+    this.#record = new OwnershipRecord(deps.node, deps.facts);
   }
 
   /** Who owns what, for a NodeInput; undefined while the record decides. Parts keep their identity while they say the same. */
   ownership(): NodeOwnership | undefined {
-    const plan = this.#plan();
+    const record = this.#record;
+    const plan = record.plan();
     if (!this.#isOn || plan === undefined) return undefined;
-    const { tunnels } = this.#deps.facts();
     return {
-      owners: this.#ownersIn(this.#recorded(), this.#told, tunnels),
+      owners: record.owners(this.#told),
       holds: this.#holds,
-      standbys: this.#standbysIn(plan, this.#deps.node),
-      gateways: this.#gatewaysIn(plan),
+      standbys: record.standbys(plan),
+      gateways: record.gateways(plan),
     };
+  }
+
+  /** The addresses for which the kernel answers, by the word of whoever opens the gate; undefined where there is no gate. */
+  opened(): ReadonlySet<Ip> | undefined {
+    return this.#isOn ? this.#opened : undefined;
+  }
+
+  /** False while an EIP that lies ready here, and is to be here by record, is not open yet: it is about to come. */
+  isSettled(): boolean {
+    if (!this.#isOn) return true;
+    const { node } = this.#deps;
+    for (const [eip, claims] of this.#sent.ready) {
+      if (this.#record.eips().get(eip)?.node !== node) continue;
+      if (claims.some(({ ip }) => !this.#opened.has(ip))) return false;
+    }
+    return true;
   }
 
   /** The electorate that this node goes by, if it has a part in it: for the report. */
   electorate(): Electorate | undefined {
-    const { node } = this.#deps;
     const plan = this.#sent.plan;
     if (plan === undefined || this.#heartbeat === undefined) return undefined;
-    const isMember = plan.gateways.includes(node) || plan.electorate.voters.includes(node);
-    return isMember ? plan.electorate : undefined;
+    return this.#record.isMember(plan) ? plan.electorate : undefined;
   }
 
   /**
@@ -117,12 +118,12 @@ export class Steward {
    */
   async begin(found: ReadonlySet<Ip>): Promise<void> {
     const { gate, clock, log, keys, node } = this.#deps;
-    if (this.#isOn || this.#plan() === undefined || keys().length === 0 || clock.monotonicMs() < this.#retryAtMs)
+    if (this.#isOn || this.#record.plan() === undefined || keys().length === 0 || clock.monotonicMs() < this.#retryAtMs)
       return;
     try {
       const inKernel = await gate.read();
       await gate.prepare();
-      const recorded = this.#recorded();
+      const recorded = this.#record.eips();
       const held: Held[] = [];
       for (const [eip, record] of recorded) {
         const known = inKernel?.find(({ ip }) => ip === eip);
@@ -130,6 +131,7 @@ export class Steward {
         if (isOurs) held.push({ eip, epoch: known?.epoch ?? record.epoch, mode: 'owned' });
       }
       this.#holds = new Map(held.map((one) => [one.eip, one]));
+      this.#opened = new Set(inKernel?.map(({ ip }) => ip) ?? held.flatMap(({ eip }) => this.#record.addressesOf(eip)));
       this.#isOn = true;
       this.renew();
     } catch (error) {
@@ -141,7 +143,8 @@ export class Steward {
 
   /** The kernel holds what was desired: the thread learns what lies ready, and is started when it can be. */
   applied(desired: NodeDesired, uplink: UplinkPlace | undefined): void {
-    const plan = this.#plan();
+    const record = this.#record;
+    const plan = record.plan();
     if (!this.#isOn || this.#isClosed || plan === undefined) return;
     const hasTunnel = desired.network.links.some(({ kind }) => kind === 'vxlan');
     const data = hasTunnel ? this.#threadData() : undefined;
@@ -149,15 +152,12 @@ export class Steward {
     if (!isDeepStrictEqual(this.#running, data)) this.#start(data);
     const heartbeat = this.#heartbeat;
     if (heartbeat === undefined) return;
-    const addresses = this.#addressesIn(this.#deps.facts().tunnels);
-    const ready = readyOf(this.#recorded(), desired);
-    const isGateway = plan.gateways.includes(this.#deps.node);
-    const place = isGateway ? uplink : undefined;
+    const [addresses, hops, ready] = [record.addresses(), record.hops(), record.ready(desired)];
+    const told = record.own(plan, this.#holds.size > 0);
+    const place = told.gateways.includes(this.#deps.node) ? uplink : undefined;
     const sent = this.#sent;
-    const isMember = isGateway || plan.electorate.voters.includes(this.#deps.node);
-    const told = isMember ? plan : this.#bystandingIn(plan.electorate);
-    this.#sent = { addresses, ready, plan: told, uplink: place };
-    if (addresses !== sent.addresses) heartbeat.setAddresses(addresses);
+    this.#sent = { addresses, hops, ready, plan: told, uplink: place };
+    if (addresses !== sent.addresses || hops !== sent.hops) heartbeat.setAddresses(addresses, hops);
     if (!isDeepStrictEqual(ready, sent.ready)) heartbeat.setReady(ready);
     if (told !== sent.plan) heartbeat.take({ kind: 'plan', plan: told });
     if (!isDeepStrictEqual(place, sent.uplink)) heartbeat.setUplink(place);
@@ -182,23 +182,10 @@ export class Steward {
     this.#heartbeat = undefined;
   }
 
-  #recorded(): ReadonlyMap<Ip, RecordedEip> {
-    return this.#recordedIn(this.#deps.facts().policies);
-  }
-
-  #plan(): OwnershipPlan | undefined {
-    const { rosters, tunnels, electorate } = this.#deps.facts();
-    // An electorate that was taken away by mistake still holds: others may go by it.
-    if (!isDeepStrictEqual(electorate ?? this.#electorate, this.#electorate)) this.#electorate = electorate;
-    if (this.#electorate === undefined) return undefined;
-    const nodes = this.#nodesIn(tunnels);
-    return this.#planOf(this.#electorate, this.#rostersIn(rosters), nodes, this.#readyIn(tunnels), this.#recorded());
-  }
-
   #threadData(): ThreadData | undefined {
-    const { node, config, keys, facts, firstSignature } = this.#deps;
+    const { node, config, keys, firstSignature } = this.#deps;
     const { failover } = config.current.feature;
-    const address = addressesOf(facts().tunnels).get(node);
+    const address = this.#record.addresses().get(node);
     const [key, ...previous] = keys();
     if (address === undefined || key === undefined) return undefined;
     const { heartbeatMilliseconds: heartbeatMs, heartbeatCount, graceSeconds } = failover;
@@ -251,6 +238,10 @@ export class Steward {
         onChange();
         break;
       }
+      case 'opened':
+        this.#opened = new Set(tidings.ips);
+        this.#deps.onOpened();
+        break;
       case 'owner':
         this.#note(tidings.eip, tidings);
         onChange();
@@ -277,7 +268,7 @@ export class Steward {
   #note(eip: Ip, { node, epoch }: KnownOwner): void {
     if (epoch < (this.#told.get(eip)?.epoch ?? 0)) return;
     // What is no longer recorded is forgotten here, so that it does not pile up.
-    const recorded = this.#recorded();
+    const recorded = this.#record.eips();
     const kept = [...this.#told].filter(([known]) => known !== eip && recorded.has(known));
     this.#told = new Map([...kept, [eip, { node, epoch }]]);
   }
@@ -295,7 +286,7 @@ export class Steward {
     const { rosters, tunnels } = facts();
     const bits = distinctBits(tunnels.find((tunnel) => tunnel.node === node)?.recorded.mark ?? '');
     const replies = bits === undefined ? undefined : replyMark(bits);
-    const known = { node, holds: this.#holds, plan, recorded: this.#recorded(), rosters, addresses };
+    const known = { node, holds: this.#holds, plan, recorded: this.#record.eips(), rosters, addresses };
     const { address, port, keys } = data;
     mirroring.set({
       data: { node, address, port: port + 1, keys },
@@ -306,8 +297,7 @@ export class Steward {
 
   #hold(): void {
     const holds = [...this.#holds.values()].flatMap(({ eip, epoch, mode }) => {
-      const { ipv4, ipv6 } = this.#recorded().get(eip)?.eip ?? { ipv4: undefined, ipv6: undefined };
-      return [ipv4, ipv6].filter((ip) => ip !== undefined).map((ip) => ({ ip, epoch, isAnswered: mode === 'owned' }));
+      return this.#record.addressesOf(eip).map((ip) => ({ ip, epoch, isAnswered: mode === 'owned' }));
     });
     // Without a main table there is nothing to hold in it yet; whoever makes it calls again.
     this.#deps.gate.hold(holds, this.#deps.config.current.feature.failover.graceSeconds * 900);
@@ -316,40 +306,16 @@ export class Steward {
 
 interface Sent {
   readonly addresses: ReadonlyMap<string, string>;
+  readonly hops: Hops;
   readonly ready: ReadyEips;
   readonly plan: OwnershipPlan | undefined;
   readonly uplink: UplinkPlace | undefined;
 }
 
-const nothingSent: Sent = { addresses: new Map(), ready: new Map(), plan: undefined, uplink: undefined };
-
-const isSameRecord = (a: RecordedEip, b: RecordedEip): boolean =>
-  a.node === b.node && a.epoch === b.epoch && a.eip.ipv4 === b.eip.ipv4 && a.eip.ipv6 === b.eip.ipv6;
-
-/** All that a node needs to know which only wants to hear who owns: then it watches nobody, and nobody waits for it. */
-const bystandingOf = (electorate: Electorate): OwnershipPlan => ({ electorate, gateways: [], nodes: [], eips: [] });
-
-const standbysOf = ({ eips }: OwnershipPlan, node: string): ReadonlySet<Ip> =>
-  new Set(eips.filter(({ candidates }) => candidates.includes(node)).map(({ eip }) => eip));
-
-/** The tunnel addresses of nodes, of the one family that all of them have: IPv4 where it is turned on. */
-const addressesOf = (tunnels: readonly TunnelView[]): ReadonlyMap<string, string> => {
-  const addresses = new Map<string, string>();
-  for (const { node, recorded } of tunnels) {
-    const address = recorded.ipv4 ?? recorded.ipv6;
-    if (address !== undefined) addresses.set(node, address);
-  }
-  return addresses;
-};
-
-/** The EIPs that lie ready, by the address that stands for each. */
-const readyOf = (recorded: ReadonlyMap<Ip, RecordedEip>, desired: NodeDesired): ReadyEips => {
-  const { claims, expected, standbys } = desired;
-  const claimByIp = new Map([...claims, ...expected, ...standbys].map((claim) => [claim.ip, claim]));
-  const ready = new Map<Ip, readonly Claim[]>();
-  for (const [key, { eip }] of recorded) {
-    const own = [eip.ipv4, eip.ipv6].map((ip) => ip && claimByIp.get(ip)).filter((claim) => claim !== undefined);
-    if (own.length > 0) ready.set(key, own);
-  }
-  return ready;
+const nothingSent: Sent = {
+  addresses: new Map(),
+  hops: new Map(),
+  ready: new Map(),
+  plan: undefined,
+  uplink: undefined,
 };

@@ -18,6 +18,8 @@ export interface RunningAgent {
   readonly events: readonly EventFacts[];
   /** The text of its metrics. */
   metrics(): Promise<string>;
+  /** How often it has said that the kernel holds what it should. */
+  held(): number;
   /** Resolves when the kernel holds what it should. */
   ready(): Promise<void>;
   /** Stops it; rejects when it has failed. */
@@ -37,6 +39,7 @@ export const startAgent = (
   const events: EventFacts[] = [];
   const client = createKubeClient({ access, userAgent: 'test', clock, random: Math.random });
   const failure = Promise.withResolvers<never>();
+  let held = 0;
   const agent = new Agent({
     node: 'a',
     namespace: 'sallyport',
@@ -51,6 +54,10 @@ export const startAgent = (
     random: Math.random,
     log: createLog({ process: 'test', level: 'silent' }),
     spawn: (_name, promise) => void promise.catch(failure.reject),
+    onHeld: () => {
+      held += 1;
+    },
+    onPass: () => {},
     ...threads,
   });
   const stop = new AbortController();
@@ -59,6 +66,7 @@ export const startAgent = (
     agent,
     events,
     metrics: () => metrics.registry.metrics(),
+    held: () => held,
     ready: () =>
       Promise.race([eventually('the agent is ready', () => agent.missing().length === 0), done, failure.promise]),
     stop: async () => {

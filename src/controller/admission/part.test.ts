@@ -157,7 +157,7 @@ test('a port that is in use ends the part with the sentence about it', async (t)
   const { start, parts } = await setUp(t);
   start(parts.admission);
   await eventually('the first listens', () => parts.admission.missing().length === 0);
-  await assert.rejects(parts.second.run(AbortSignal.timeout(10_000)), { code: 'PORT_IN_USE' });
+  await assert.rejects(parts.second.run(AbortSignal.timeout(60_000)), { code: 'PORT_IN_USE' });
 });
 
 interface Post {

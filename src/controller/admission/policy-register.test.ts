@@ -1,18 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseIp } from '../../core/ip/index.ts';
 import { indexPolicies } from '../../core/policy-index.ts';
 import { projectClusterPolicy, projectPolicy } from '../../core/project/index.ts';
 import { shadowsOf } from '../../core/shadow.ts';
+import { ip } from '../../core/testing/address.ts';
 import type { PolicyView } from '../../core/view.ts';
 import { PolicyRegister } from './policy-register.ts';
 import { configOf, policy, usualCluster, viewOf } from './testing/cluster.ts';
 
-const addresses = ['10.6.1.1', '10.6.1.2', 'fd00:6::1'].map((text) => {
-  const parsed = parseIp(text);
-  return parsed.ok ? parsed.value : assert.fail(text);
-});
+const addresses = ['10.6.1.1', '10.6.1.2', 'fd00:6::1'].map(ip);
 
 /** Few names and labels, so that policies meet. */
 const anyPolicy = fc

@@ -4,7 +4,7 @@
  */
 import { isForbidden } from '../../runtime/kube/api-error.ts';
 import type { KubeClient } from '../../runtime/kube/client.ts';
-import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type Resource } from '../../runtime/kube/resource.ts';
 import type { Reading } from './kind-source.ts';
 
 /** Served since Kubernetes 1.33. */
@@ -17,7 +17,7 @@ export const serviceCidrResource: Resource = {
 };
 
 /** Where the pods of the control plane are, if the cluster has them. */
-export const podResource: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+export const podResource = coreResource('pods', 'Pod', true);
 
 /** Service ranges, and where they were looked for. */
 export interface ServiceRanges {

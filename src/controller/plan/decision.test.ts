@@ -2,44 +2,21 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Config } from '../../api/config.ts';
 import type { PolicyStatus } from '../../api/policy.ts';
-import {
-  type ApiObject,
-  projectGateway,
-  type projectNamespace,
-  projectNode,
-  projectPolicy,
-  projectTunnel,
-} from '../../core/project/index.ts';
 import { recordPolicy } from '../../core/record.ts';
 import { gatewayObject, nodeObject, policyObject } from '../../core/testing/objects.ts';
-import type { KubeObject } from '../../runtime/kube/resource.ts';
-import { Store } from '../../runtime/kube/store.ts';
-import { identityOf, type KeptClusterInfo, type KeptGateway, type KeptPolicy, type KeptTunnel } from '../caches.ts';
 import { Decider } from './decision.ts';
+import { MemoryCaches } from './testing/memory-caches.ts';
 
 const config = Config.parse({});
-/** The metadata of test objects is what the API server would give them. */
-const identity = (object: ApiObject) => identityOf(object as KubeObject);
 
 /** A cluster with one gateway and one ready node, whose caches change only when a test says so. */
 const rig = () => {
-  const source = {
-    nodes: { store: new Store({}) as Store<ReturnType<typeof projectNode>> },
-    namespaces: { store: new Store({}) as Store<ReturnType<typeof projectNamespace> & { uid: string }> },
-    gateways: { store: new Store<KeptGateway>({}) },
-    policies: { store: new Store<KeptPolicy>({}) },
-    clusterPolicies: { store: new Store<KeptPolicy>({}) },
-    tunnels: { store: new Store<KeptTunnel>({}) },
-    clusterInfos: { store: new Store<KeptClusterInfo>({}) },
-  };
-  const gateway = gatewayObject('g', { ipv4: ['10.6.1.1-10.6.1.9'] });
-  source.gateways.store.put('g', { identity: identity(gateway), view: projectGateway(gateway), status: undefined });
+  const source = new MemoryCaches();
+  source.putGateway('g', gatewayObject('g', { ipv4: ['10.6.1.1-10.6.1.9'] }));
   /** A node whose agent reports these EIPs. */
   const putNode = (name: string, eips: readonly { ip: string; epoch: number }[] = []): void => {
-    source.nodes.store.put(name, projectNode(nodeObject(name, ['10.0.0.1'])));
-    const status = { tunnel: { parent: { name: 'eth0' } }, report: { eips } };
-    const tunnel = { metadata: { name, uid: `uid-${name}` }, status };
-    source.tunnels.store.put(name, { identity: identity(tunnel), view: projectTunnel(tunnel, 'never'), status });
+    source.putNode(name, nodeObject(name, ['10.0.0.1']));
+    source.putTunnel(name, { tunnel: { parent: { name: 'eth0' } }, report: { eips } });
   };
   putNode('a');
   const heartbeat: { state: 'fresh' | 'stale' } = { state: 'fresh' };
@@ -50,8 +27,7 @@ const rig = () => {
     decider: new Decider(source, heartbeats),
     another: () => new Decider(source, heartbeats),
     putPolicy(key: string, shape: { uid?: string } = {}, status?: PolicyStatus) {
-      const object = { ...policyObject(key, { gateway: 'g', allocator: 'rr', ...shape }), status };
-      source.policies.store.put(key, { identity: identity(object), view: projectPolicy(object), status });
+      source.putPolicy(key, policyObject(key, { gateway: 'g', allocator: 'rr', ...shape }), status);
     },
   };
 };

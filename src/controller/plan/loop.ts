@@ -40,6 +40,8 @@ export interface LoopOptions<View, Status extends AnyStatus>
   readonly changedSince?: (last: Decision, decision: Decision) => Iterable<string>;
   /** The least time since the last status of the object was written before this one may be; 0 when absent. Pure. */
   readonly paceMs?: (before: Status | undefined, after: Status) => number;
+  /** True while a status may not be written, because another object has to be written first. Never, when absent. */
+  readonly hasToWait?: (key: string, decision: Decision) => boolean;
   /** True when no packet waits for the status: in a burst it lets others go first. Never, when absent. Pure. */
   readonly canStepBack?: (before: Status | undefined, after: Status) => boolean;
 }
@@ -48,6 +50,8 @@ type LoopDeps = Pick<PartDeps, 'client' | 'clock' | 'log' | 'events'>;
 
 /** After a lost race the cache needs a moment to show why. */
 const raceMs = 50;
+/** Until another object is written, which is on its way. */
+const turnMs = 10;
 
 /** The control loop of one kind. */
 export class Loop<View, Status extends AnyStatus> {
@@ -99,7 +103,9 @@ export class Loop<View, Status extends AnyStatus> {
       for (const change of changes) {
         if (change.kind === 'create') await this.#writer.create(refOf(key).name, signal);
         else if (kept !== undefined) {
-          const waitMs = change.kind === 'status' ? this.#waitMs(key, kept.status, change.status) : 0;
+          const isStatus = change.kind === 'status';
+          if (isStatus && this.#options.hasToWait?.(key, decision)) return { kind: 'requeue', afterMs: turnMs };
+          const waitMs = isStatus ? this.#waitMs(key, kept.status, change.status) : 0;
           if (waitMs > 0) return { kind: 'requeue', afterMs: waitMs };
           await this.#writer.write(key, kept.identity, change, signal);
         }

@@ -1,6 +1,7 @@
 /** The loops of the plan: tunnels (a), gateways and policies (b). Each is a table of pure functions for one kind. */
 import { finalizers } from '../../api/names.ts';
 import { recordPolicy } from '../../core/record.ts';
+import type { Identity } from '../caches.ts';
 import type { Members } from '../membership/members.ts';
 import type { PartDeps } from '../part.ts';
 import { canWaitLonger, eipsIn, gatewayChanges, gatewayOwnership } from './gateway-changes.ts';
@@ -101,11 +102,21 @@ export const policyLoop = (
         const isNext = decision.number === last.number + 1 && decision.silentNodes === last.silentNodes;
         return isNext ? decision.changedPolicies : decision.policyByKey.keys();
       },
+      // Nothing is given from a gateway before our finalizer holds it: it could be deleted under the policy.
+      hasToWait: (key, { policyByKey }) => {
+        const { binding, gateway = '' } = policyByKey.get(key)?.plan ?? {};
+        const found = binding === undefined ? undefined : deps.caches.gateways.store.get(gateway)?.identity;
+        return found !== undefined && isNotHeld(found);
+      },
       paceMs: (before, after) => (canWait(before, after) ? policyPaceMs : 0),
       canStepBack: isForPeople,
     },
     deps,
   );
+
+/** True for a gateway that would be gone at once if it were deleted now. */
+export const isNotHeld = ({ isDeleting, finalizers: found }: Identity): boolean =>
+  !isDeleting && !found.includes(finalizers.gateway);
 
 const heldIn =
   ({ caches }: PartDeps): EpochHeld =>

@@ -129,6 +129,22 @@ describe('the plan part', () => {
     });
   });
 
+  it('gives nothing from a gateway that it does not hold yet: it could be deleted under the policy', async () => {
+    await withPart(async () => {
+      server.faults.add({ verb: 'apply', plural: 'egressgateways' }, { kind: 'answer', status: 500 }, 3);
+      const heldWhenBound: boolean[] = [];
+      await gatewayOn('slow', ['10.6.2.1']);
+      putPolicy('red/slow', 'slow');
+      await eventually('the policy has an EIP', () => {
+        const isHeld = server.read(gateways, 'slow')?.metadata.finalizers?.includes(finalizers.gateway) === true;
+        const isBound = statusOf('red/slow').eip?.ipv4 !== undefined;
+        if (isBound) heldWhenBound.push(isHeld);
+        return isBound;
+      });
+      assert.deepEqual(heldWhenBound, [true]);
+    });
+  });
+
   it('does not make a policy anew that is deleted while its status is written', async () => {
     await withPart(async () => {
       server.faults.add(

@@ -1,5 +1,4 @@
 /** The part that plans and makes the objects show the plan: tunnels (a), gateways and policies (b). */
-import { finalizers } from '../../api/names.ts';
 import type { PolicyView } from '../../core/view.ts';
 import { Controller } from '../../runtime/control/controller.ts';
 import { type Watch, watch } from '../../runtime/control/watch.ts';
@@ -11,7 +10,7 @@ import type { Part, PartDeps } from '../part.ts';
 import { Decider, type Decision } from './decision.ts';
 import { Heartbeats } from './heartbeats.ts';
 import type { Loop } from './loop.ts';
-import { gatewayLoop, policyLoop, tunnelLoop } from './loops.ts';
+import { gatewayLoop, isNotHeld, policyLoop, tunnelLoop } from './loops.ts';
 import { Planner } from './planner.ts';
 import { ProgressBook } from './progress.ts';
 
@@ -95,9 +94,7 @@ export const planPart = (deps: PartDeps, members: Members): PlanPart => {
 };
 
 const keysNotHeld = ({ store }: PartDeps['caches']['gateways']): string[] =>
-  [...store.entries()]
-    .filter(([, { identity }]) => !identity.isDeleting && !identity.finalizers.includes(finalizers.gateway))
-    .map(([key]) => key);
+  [...store.entries()].filter(([, { identity }]) => isNotHeld(identity)).map(([key]) => key);
 
 const controllerOf = <View, Status extends AnyStatus>(
   loop: Loop<View, Status>,

@@ -13,6 +13,7 @@ import { ProgressBook } from './progress.ts';
 
 const key = policyKey('red', 'p');
 const bound: PolicyStatus = { eip: { ipv4: '10.6.1.1' }, node: 'gate', slot: 7 };
+const eips = [{ ip: '10.6.1.1', epoch: 0 }];
 const inStep = (generation: number): PolicyStatus => ({
   ...bound,
   conditions: [
@@ -134,15 +135,29 @@ describe('ProgressBook', () => {
     assert.equal(progress().nodes[0]?.isHeard, false);
   });
 
+  it('holds an EIP back until its gateway node reports it, by either address, and tells of it then', async () => {
+    const { put, report, progress, told } = rig(['gate']);
+    const pair = { ...bound, eip: { ipv4: '10.6.1.1', ipv6: 'fd06::1' } };
+    put('10', 1, pair);
+    report('gate', { report: { appliedRevision: '10', eips: [{ ip: '10.6.1.2', epoch: 1 }] } });
+    report('other', { report: { appliedRevision: '10', eips: [{ ip: '10.6.1.1', epoch: 1 }] } });
+    assert.equal(progress(1, pair).isHeld, false);
+    assert.deepEqual(await told(100), []);
+    report('gate', { report: { appliedRevision: '10', eips: [{ ip: 'fd06::1', epoch: 1 }] } });
+    assert.equal(progress(1, pair).isHeld, true);
+    assert.deepEqual(await told(100), [[key]]);
+    assert.equal(progress(1, { node: 'gate', slot: 7 }).isHeld, true, 'a policy that leaves with node addresses');
+  });
+
   it('tells of a policy when its last node is there, and not with every node', async () => {
     const { put, report, told } = rig();
     put('10', 1, bound);
-    report('gate', { report: { appliedRevision: '10' } });
+    report('gate', { report: { appliedRevision: '10', eips } });
     assert.deepEqual(await told(100), []);
     report('worker', { report: { appliedRevision: '10' } });
     assert.deepEqual(await told(100), [[key]]);
     put('11', 1, inStep(1));
-    report('gate', { report: { appliedRevision: '11' } });
+    report('gate', { report: { appliedRevision: '11', eips } });
     report('worker', { report: { appliedRevision: '11' } });
     assert.deepEqual(await told(10_000), [], 'our own write has come back, and nobody writes again');
   });

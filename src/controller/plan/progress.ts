@@ -27,6 +27,7 @@ export interface ProgressDeps {
 }
 
 type Binding = Pick<PolicyStatus, 'eip' | 'node' | 'slot'>;
+type HeldEips = readonly { readonly ip: string }[];
 
 /** What agents have to act on in a policy, as text, and the revision of the object that was the first to say it. */
 interface Order {
@@ -51,6 +52,7 @@ export class ProgressBook {
   readonly #reported: ChangedKeys<string>;
   readonly #reportedLately: ChangedKeys<string>;
   readonly #troubled: ChangedKeys<string>;
+  readonly #heldIn = new WeakMap<HeldEips, ReadonlySet<string>>();
 
   constructor(deps: ProgressDeps) {
     this.#deps = deps;
@@ -69,6 +71,7 @@ export class ProgressBook {
       // As long as the object does not show what was decided, no kernel can hold it.
       revision: order?.text === textOf(generation, binding) ? order.revision : undefined,
       nodes: this.#nodesOf(key, binding).map((node) => this.#progressOf(node, kind)),
+      isHeld: this.#isHeld(binding),
     };
   }
 
@@ -119,7 +122,8 @@ export class ProgressBook {
     for (const [key, { kind }] of this.#awaited) {
       const order = this.#orderByKey.get(key);
       const nodes = order === undefined ? [] : this.#nodesOf(key, order.binding);
-      if (nodes.every((node) => hasReached(this.#progressOf(node, kind), order?.revision))) arrived.push(key);
+      const isHeld = order === undefined || this.#isHeld(order.binding);
+      if (isHeld && nodes.every((node) => hasReached(this.#progressOf(node, kind), order?.revision))) arrived.push(key);
     }
     return arrived;
   }
@@ -136,6 +140,17 @@ export class ProgressBook {
     return gatewayNode ? [gatewayNode, ...nodes.filter((node) => node !== gatewayNode)] : nodes;
   }
 
+  /** A node comes to hold both addresses of a pair in one step, so that either stands for both. */
+  #isHeld({ eip, node = '' }: Binding): boolean {
+    const addresses = [eip?.ipv4 ?? '', eip?.ipv6 ?? ''].filter((ip) => ip !== '');
+    if (addresses.length === 0) return true;
+    const eips = this.#deps.caches.tunnels.store.get(node)?.status?.report?.eips ?? noEips;
+    // Many policies ask about the same report.
+    const held = this.#heldIn.get(eips) ?? new Set(eips.map(({ ip }) => ip));
+    this.#heldIn.set(eips, held);
+    return addresses.some((ip) => held.has(ip));
+  }
+
   #progressOf(node: string, kind: PolicyView['kind']): NodeProgress {
     const report = this.#deps.caches.tunnels.store.get(node)?.status?.report;
     const heartbeat = this.#deps.heartbeats.stateOf(node);
@@ -150,6 +165,7 @@ export class ProgressBook {
 }
 
 const noProblems: readonly NodeProblem[] = [];
+const noEips: HeldEips = [];
 
 const textOf = (generation: number, { eip, node, slot }: Binding): string =>
   `${generation} ${eip?.ipv4 ?? ''} ${eip?.ipv6 ?? ''} ${node ?? ''} ${slot ?? ''}`;

@@ -3,7 +3,18 @@ import { isIP } from 'node:net';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { Address4, Address6 } from 'ip-address';
-import { compareIps, ipAt, isIpv4, isIpv6, parseIp, parseIpv4, parseIpv6, positionOf } from './address.ts';
+import {
+  compareIps,
+  ipAt,
+  ipBytes,
+  ipOfBytes,
+  isIpv4,
+  isIpv6,
+  parseIp,
+  parseIpv4,
+  parseIpv6,
+  positionOf,
+} from './address.ts';
 import type { ipReasons } from './reason.ts';
 
 const ipv6Value = fc.oneof(
@@ -169,6 +180,44 @@ describe('parseIpv4 and parseIpv6', () => {
   it('take their own family', () => {
     assert.deepEqual(parseIpv4('10.0.0.1'), { ok: true, value: '10.0.0.1' });
     assert.deepEqual(parseIpv6('FD00::1'), { ok: true, value: 'fd00::1' });
+  });
+});
+
+describe('ipBytes and ipOfBytes', () => {
+  const someIp = fc.oneof(
+    fc.nat({ max: 0xffffffff }).map((value) => ipAt(BigInt(value))),
+    ipv6Value.filter((value) => !isMapped(value)).map((value) => ipAt(ipv6Line + value)),
+  );
+
+  it('are the two ways between an address and its bytes', () => {
+    fc.assert(
+      fc.property(someIp, (ip) => {
+        const bytes = ipBytes(ip);
+        assert.equal(bytes.length, isIpv4(ip) ? 4 : 16);
+        assert.equal(ipOfBytes(bytes), ip);
+      }),
+    );
+  });
+
+  it('give the bytes that ip-address gives', () => {
+    fc.assert(
+      fc.property(someIp, (ip) => {
+        const address = isIpv4(ip) ? new Address4(ip) : new Address6(ip);
+        const digits = Buffer.from(ipBytes(ip)).toString('hex');
+        assert.equal(BigInt(`0x${digits}`), address.bigInt());
+      }),
+    );
+  });
+
+  it('read bytes from the middle of a larger piece', () => {
+    const piece = Buffer.from('ff0a060115fd06000000000000000000000000000eff', 'hex');
+    assert.equal(ipOfBytes(piece.subarray(1, 5)), '10.6.1.21');
+    assert.equal(ipOfBytes(piece.subarray(5, 21)), 'fd06::e');
+  });
+
+  it('have no address for a mapped one, and none for another number of bytes', () => {
+    assert.equal(ipOfBytes(Buffer.from('00000000000000000000ffff0a060115', 'hex')), undefined);
+    for (const length of [0, 3, 5, 15, 17]) assert.equal(ipOfBytes(new Uint8Array(length)), undefined);
   });
 });
 

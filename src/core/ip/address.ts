@@ -12,9 +12,9 @@ import { accept, type Parsed, refuse } from './reason.ts';
 
 declare const brand: unique symbol;
 
-/** An IPv4 address: four decimal parts, no leading zeros. Made by parseIpv4, parseIp or ipAt. */
+/** An IPv4 address: four decimal parts, no leading zeros. Made by parseIpv4, parseIp, ipOfBytes or ipAt. */
 export type Ipv4 = string & { readonly [brand]: 'Ipv4' };
-/** An IPv6 address in RFC 5952 form. Made by parseIpv6, parseIp or ipAt. */
+/** An IPv6 address in RFC 5952 form. Made by parseIpv6, parseIp, ipOfBytes or ipAt. */
 export type Ipv6 = string & { readonly [brand]: 'Ipv6' };
 /** An address of either family. */
 export type Ip = Ipv4 | Ipv6;
@@ -97,6 +97,32 @@ export const positionOf = (ip: Ip): bigint => {
   const read = isIpv4(ip) ? readIpv4(ip) : readIpv6(ip);
   if (!read.ok) throw new Error(`not made by this module: ${read.message}`);
   return typeof read.value === 'number' ? BigInt(read.value) : IPV6_START + read.value;
+};
+
+/** The bytes of an address in the order of the network: 4 or 16. */
+export const ipBytes = (ip: Ip): Uint8Array => {
+  if (isIpv4(ip)) return new Uint8Array(ip.split('.').map(Number));
+  // An Ip is well formed, so its groups can be taken as they are: half the time of going through its position.
+  const view = new DataView(new ArrayBuffer(16));
+  const [head = '', tail] = ip.split('::');
+  writeGroups(view, 0, head.split(':'));
+  const after = tail?.split(':') ?? [];
+  writeGroups(view, 16 - 2 * after.length, after);
+  return new Uint8Array(view.buffer);
+};
+
+/** An empty side of "::" is one group without digits, which is written as zero. */
+const writeGroups = (view: DataView, at: number, groups: readonly string[]): void => {
+  for (const [index, digits] of groups.entries()) view.setUint16(at + 2 * index, Number.parseInt(digits, 16));
+};
+
+/** The address of 4 or 16 bytes. Undefined for any other number of bytes, and for an IPv4-mapped one, which is no Ip. */
+export const ipOfBytes = (bytes: Uint8Array): Ip | undefined => {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (bytes.length === 4) return ipAt(BigInt(view.getUint32(0)));
+  if (bytes.length !== 16) return undefined;
+  const value = (view.getBigUint64(0) << 64n) | view.getBigUint64(8);
+  return value >> 32n === MAPPED_PREFIX ? undefined : ipAt(IPV6_START + value);
 };
 
 /** The family that a position lies in. */

@@ -9,6 +9,8 @@ export {
   type IpFamily,
   type Ipv4,
   type Ipv6,
+  ipBytes,
+  ipOfBytes,
   isIpv4,
   isIpv6,
   parseIp,

@@ -9,9 +9,10 @@ import { explainPod } from '../explain.ts';
 import { familyOf } from '../ip/index.ts';
 import type { PacketOutcome } from '../outcome.ts';
 import { plan } from '../plan.ts';
+import { ip } from '../testing/address.ts';
 import { type Cluster, clusterFrom, destinations, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
 import { desireds } from '../testing/nodes.ts';
-import { ip, type Sent, send } from '../testing/packets.ts';
+import { type Sent, send } from '../testing/packets.ts';
 
 const numbers = fc.array(fc.nat(), { minLength: NUMBERS_PER_CLUSTER, maxLength: NUMBERS_PER_CLUSTER });
 const targets = destinations.map(ip);

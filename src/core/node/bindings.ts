@@ -36,16 +36,27 @@ export type Owners = ReadonlyMap<Ip, string>;
 /** Nobody owns anything else than the record says. */
 export const asRecorded: Owners = new Map();
 
-/** Reads the bindings. Where two policies record one slot, the older one has it, as plan() decides too. */
-export const bindingsOf = ({ ranked }: PolicyIndex, owners: Owners): Bindings => {
-  const bySlot = new Map<number, Binding>();
-  for (const { policy, spec } of ranked) {
-    const { slot } = policy.recorded;
-    const node = nodeOf(policy, owners);
-    if (slot === undefined || node === undefined) continue;
-    const other = bySlot.get(slot);
-    if (other !== undefined && compareAge(other.policy, policy) < 0) continue;
-    bySlot.set(slot, { policy, spec, slot, node });
-  }
-  return { bySlot, nodes: new Set(bySlot.values().map(({ node }) => node)) };
+/**
+ * Makes a function that reads the bindings. Where two policies record one slot, the older one has it, as plan() decides too.
+ * It remembers its last call: a binding that says the same is the same value, and so are the nodes.
+ */
+export const createBindings = (): (({ ranked }: PolicyIndex, owners: Owners) => Bindings) => {
+  let last: Bindings = { bySlot: new Map(), nodes: new Set() };
+  return ({ ranked }, owners) => {
+    const bySlot = new Map<number, Binding>();
+    const nodes = new Set<string>();
+    for (const { policy, spec } of ranked) {
+      const { slot } = policy.recorded;
+      const node = nodeOf(policy, owners);
+      if (slot === undefined || node === undefined) continue;
+      const other = bySlot.get(slot);
+      if (other !== undefined && compareAge(other.policy, policy) < 0) continue;
+      const known = last.bySlot.get(slot);
+      bySlot.set(slot, known?.policy === policy && known.node === node ? known : { policy, spec, slot, node });
+    }
+    for (const { node } of bySlot.values()) nodes.add(node);
+    const areSame = nodes.size === last.nodes.size && nodes.isSubsetOf(last.nodes);
+    last = { bySlot, nodes: areSame ? last.nodes : nodes };
+    return last;
+  };
 };

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { finding } from '../finding.ts';
+import { ip } from '../testing/address.ts';
 import { nodeInput, nodeSettings } from '../testing/nodes.ts';
-import { ip } from '../testing/packets.ts';
 import { desiredOf, hostOf, problemsOf, smallCluster } from '../testing/small-cluster.ts';
 import type { NodeDesired } from './desired.ts';
 import { createNodePlanner } from './desired-for.ts';

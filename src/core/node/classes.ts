@@ -7,7 +7,7 @@ import { compareText, hashText } from '../hash.ts';
 import type { Interval, IntervalSet, Ip } from '../ip/index.ts';
 import { setOf } from '../ip/index.ts';
 import type { Labels } from '../labels.ts';
-import { type PolicyIndex, policiesOfPod, type RankedPolicy, SUBNET_TOKEN } from '../policy-index.ts';
+import { byPrecedence, type PolicyIndex, policiesOfPod, type ReadPolicy, SUBNET_TOKEN } from '../policy-index.ts';
 import type { PodView, PolicyView } from '../view.ts';
 import { CLASSES } from './numbers.ts';
 
@@ -27,16 +27,25 @@ export const classOf = (policies: readonly PolicyView[]): Class => ({
 /** The class of each address of the pods; addresses of pods under no policy are missing. */
 export type ClassByAddress = ReadonlyMap<Ip, Class>;
 
+const haveSame = (a: readonly PolicyView[], b: readonly PolicyView[]): boolean =>
+  a.length === b.length && a.every((policy, place) => policy === b[place]);
+
+/** True when each address has the very same class. */
+export const haveSameClasses = (a: ClassByAddress, b: ClassByAddress): boolean =>
+  a.size === b.size && a.entries().every(([ip, one]) => b.get(ip) === one);
+
 /**
  * Makes a function that finds the classes of pods. It remembers what it found for a pod, and asks again only when the
- * pod, its namespace or the policies are others.
+ * pod, its namespace or the policies are others. A pod that is under the same policies keeps its class.
  */
 export const createClassifier = () => {
   const known = new WeakMap<PodView, { index: PolicyIndex; labels: Labels; found: Class }>();
   const find = (index: PolicyIndex, pod: PodView, labels: Labels): Class => {
     const last = known.get(pod);
     if (last?.index === index && last.labels === labels) return last.found;
-    const found = classOf(policiesOfPod(index, pod, labels));
+    const policies = policiesOfPod(index, pod, labels);
+    const isSame = last !== undefined && haveSame(last.found.policies, policies);
+    const found = isSame ? last.found : classOf(policies);
     known.set(pod, { index, labels, found });
     return found;
   };
@@ -92,19 +101,19 @@ export const netsOf = ({ filed }: PolicyIndex): readonly Net[] => {
 
 interface Edge {
   readonly at: bigint;
-  readonly entry: RankedPolicy;
+  readonly entry: ReadPolicy;
   readonly isStart: boolean;
 }
 
 /** The intervals between edges, with the entries that are open there in order of precedence. */
-function* sweep(edges: Edge[]): Generator<[Interval, readonly RankedPolicy[]], undefined> {
+function* sweep(edges: Edge[]): Generator<[Interval, readonly ReadPolicy[]], undefined> {
   edges.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
-  let open: readonly RankedPolicy[] = [];
+  let open: readonly ReadPolicy[] = [];
   let from = 0n;
   for (const { at, entry, isStart } of edges) {
     if (open.length > 0 && from < at) yield [{ first: from, last: at - 1n }, open];
     from = at;
-    open = isStart ? [...open, entry].toSorted((a, b) => a.rank - b.rank) : open.filter((other) => other !== entry);
+    open = isStart ? [...open, entry].toSorted(byPrecedence) : open.filter((other) => other !== entry);
   }
 }
 

@@ -8,18 +8,18 @@ import { emptySet, familyOf, type Ip } from '../ip/index.ts';
 import type { Labels } from '../labels.ts';
 import { insideOf, outsideOf } from '../outside.ts';
 import { standFor } from '../ownership/planned.ts';
-import { indexPolicies } from '../policy-index.ts';
+import { createPolicyIndexer } from '../policy-index.ts';
 import type { ClusterRanges, NamespaceView } from '../view.ts';
-import { asRecorded, type Binding, type Bindings, bindingsOf } from './bindings.ts';
+import { asRecorded, type Binding, type Bindings, createBindings } from './bindings.ts';
 import { createHoldings } from './claims.ts';
-import { type Class, type ClassByAddress, createClassifier, type Net, netsOf } from './classes.ts';
+import { type Class, type ClassByAddress, createClassifier, haveSameClasses, type Net, netsOf } from './classes.ts';
 import type { Claim, NodeDesired, NodeProblem, TableSettings } from './desired.ts';
 import { createDestinations } from './destinations.ts';
 import {
   classElements,
   clusterElements,
+  createForwarding,
   eipElements,
-  forwardElements,
   sourceElements,
   strictElements,
   tunnelElements,
@@ -30,27 +30,28 @@ import { createReach, type Reach } from './reach.ts';
 import { remember } from './remember.ts';
 import { sysctlsOf } from './sysctls.ts';
 import { familiesIn, type TunnelEnd, tunnelMtu, underlayOf } from './tunnel-ends.ts';
-import { verdictProblems, verdictsAt } from './verdicts.ts';
+import { areSameVerdicts, verdictProblems, verdictsAt } from './verdicts.ts';
 
 /**
  * Makes the function that plans a node. Its result depends on the input alone: what it remembers only saves work, for
  * the lists of the input that are the same value as last time.
  */
 export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
-  const index = remember(indexPolicies);
-  const bindingsFor = remember(bindingsOf);
+  const index = remember(createPolicyIndexer());
+  const bindingsFor = remember(createBindings());
   const gatewaysFor = remember(gatewaysOf);
   const localFor = remember(localBindings);
   const reachFor = createReach();
   const families = remember(familiesIn);
   const labels = remember(labelsByNamespace);
-  const classesOfPods = remember(createClassifier());
-  const nets = remember(netsOf);
+  const classesOfPods = remember(createClassifier(), haveSameClasses);
+  const nets = remember(netsOf, (a, b) => a.length + b.length === 0);
   const inside = remember(insideOf);
   const outside = remember((ranges: ClusterRanges | undefined) => ranges && outsideOf(ranges));
   const allClasses = remember(classesIn);
+  const policiesOf = remember(policiesIn);
   const destinationsFor = remember(createDestinations());
-  const verdictsFor = remember(verdictsAt);
+  const verdictsFor = remember(verdictsAt, areSameVerdicts);
   const nodeAddresses = remember(nodeAddressesOf);
   const holdingsFor = remember(createHoldings());
   const elements = {
@@ -58,7 +59,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
     cluster: remember(clusterElements),
     strict: remember(strictElements),
     classes: remember(classElements),
-    forward: remember(forwardElements),
+    forward: remember(createForwarding()),
     eips: remember(eipElements),
     sources: remember(sourceElements),
   };
@@ -77,14 +78,15 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
     const { ownership } = input;
     const owners = ownership?.owners ?? asRecorded;
     const bindings = bindingsFor(policies, owners);
-    const reach = reachFor(input, gatewaysFor(bindings, ownership?.gateways));
+    const reach = reachFor(input, gatewaysFor(bindings.nodes, ownership?.gateways));
     const { own, ends, numbers } = reach;
 
     const byAddress = classesOfPods(policies, input.pods, labels(input.namespaces));
     const unknownSources = nets(policies);
     const classes = allClasses(byAddress, unknownSources);
     const destinations = destinationsFor(classes, outside(ranges));
-    const verdictOf = verdictsFor(node, host, reach, bindings);
+    const served = policiesOf(classes);
+    const verdicts = verdictsFor(served, node, host, reach, bindings);
 
     const local = localFor(bindings, node, ownership?.standbys, ownership?.holds);
     const isGateway = local.length > 0;
@@ -99,7 +101,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
           ...elements.tunnel(ends),
           ...elements.cluster(inside(ranges), on),
           ...elements.strict(settings.isStrict, input.pods, input.namespaces, ranges?.pods ?? emptySet, on),
-          ...elements.classes(byAddress, unknownSources, destinations, verdictOf, on),
+          ...elements.classes(byAddress, unknownSources, destinations, verdicts, on),
           ...elements.forward(bindings, node, numbers),
           ...elements.eips(holdings.ready),
           ...elements.sources(holdings.sources),
@@ -114,7 +116,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
       unclaimed: holdings.unclaimed,
       problems: sortedProblems([
         ...(own.ok ? [] : [{ finding: own.finding, policy: undefined }]),
-        ...verdictProblems(policiesIn(classes), node, ranges !== undefined, reach, owners),
+        ...verdictProblems(served, node, ranges !== undefined, reach, owners),
         ...holdings.problems,
       ]),
       gatewayNumbers: numbers,
@@ -123,7 +125,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
 };
 
 /** The nodes that some policy leaves through, or may come to. */
-const gatewaysOf = ({ nodes }: Bindings, gateways: ReadonlySet<string> | undefined): ReadonlySet<string> =>
+const gatewaysOf = (nodes: Bindings['nodes'], gateways: ReadonlySet<string> | undefined): ReadonlySet<string> =>
   gateways === undefined ? nodes : nodes.union(gateways);
 
 /** The bindings whose traffic leaves on a node, or may come to. */

@@ -104,6 +104,8 @@ export type LinkDesired =
       readonly mac: string;
       readonly mtu: number;
       readonly hasChecksums: boolean;
+      /** Whether the device joins the packets of a connection that arrive on it (GRO); ADR 0024. */
+      readonly hasGro: boolean;
     }
   | { readonly kind: 'holder'; readonly name: string };
 

@@ -9,6 +9,7 @@ import type { Claim, TableElements } from './desired.ts';
 import type { Destinations } from './destinations.ts';
 import { classMark, gatewayMark, LEAVE_ALONE, markText, replyMark, slotMark, snatMark } from './numbers.ts';
 import type { TunnelEnd } from './tunnel-ends.ts';
+import type { Verdicts } from './verdicts.ts';
 
 type Elements = ReadonlyMap<string, string>;
 type Some<Name extends keyof TableElements> = Pick<TableElements, Name>;
@@ -60,17 +61,18 @@ export const strictElements = (
 };
 
 /**
- * Sources with their classes, and classes with their destinations. `destinations` has every class of the sources;
- * `verdictOf` gives the mark that a connection under a policy gets.
+ * Sources with their classes, and classes with their destinations. `destinations` has every class of the sources, and
+ * `verdicts` every policy of the classes.
  */
 export const classElements = (
   byAddress: ClassByAddress,
   nets: readonly Net[],
   destinations: ReadonlyMap<string, Destinations>,
-  verdictOf: (policy: PolicyView, family: IpFamily) => number,
+  verdicts: Verdicts,
   families: readonly IpFamily[],
 ): Some<'pod4' | 'pod6' | 'net4' | 'net6' | 'dst4' | 'dst6' | 'dflt4' | 'dflt6'> => {
   const numbers = assignClassNumbers(destinations.keys());
+  const verdictOf = (policy: PolicyView, family: IpFamily): number => verdicts.get(policy)?.[family] ?? LEAVE_ALONE;
   // There are more numbers than a node has sources, so that every class has one.
   const markOf = (name: string): string => markText(classMark(numbers.get(name) ?? 0));
   const pods = (family: IpFamily): Elements =>
@@ -111,19 +113,45 @@ export const classElements = (
   };
 };
 
-/** Where each slot goes from this node. A slot whose gateway node cannot be reached is missing, so it is dropped. */
-export const forwardElements = (
-  { bySlot }: Bindings,
-  node: string,
-  numbers: ReadonlyMap<string, number>,
-): Some<'slot_fwd'> => {
-  const slot_fwd = new Map<string, string>();
-  for (const [slot, binding] of bySlot) {
-    const number = numbers.get(binding.node);
-    if (binding.node === node) slot_fwd.set(markText(slotMark(slot)), markText(snatMark(slot)));
-    else if (number !== undefined) slot_fwd.set(markText(slotMark(slot)), markText(gatewayMark(number, slot)));
-  }
-  return { slot_fwd };
+interface LastForwarding extends Some<'slot_fwd'> {
+  readonly bySlot: Bindings['bySlot'];
+  readonly node: string;
+  readonly numbers: ReadonlyMap<string, number>;
+}
+
+const noBindings: Bindings['bySlot'] = new Map();
+
+/**
+ * Makes a function that tells where each slot goes from this node. A slot whose gateway node cannot be reached is missing, so
+ * it is dropped. It remembers its last call: only slots with other bindings are written anew, and with none it is the same
+ * map again.
+ */
+export const createForwarding = () => {
+  let last: LastForwarding = { bySlot: noBindings, node: '', numbers: new Map(), slot_fwd: none };
+  return ({ bySlot }: Bindings, node: string, numbers: ReadonlyMap<string, number>): Some<'slot_fwd'> => {
+    const isSameWay = last.node === node && last.numbers === numbers;
+    const before = isSameWay ? last.bySlot : noBindings;
+    const slot_fwd = new Map(isSameWay ? last.slot_fwd : none);
+    let hasChanged = !isSameWay;
+    let kept = 0;
+    for (const [slot, binding] of bySlot) {
+      const known = before.get(slot);
+      if (known !== undefined) kept += 1;
+      if (known?.node === binding.node) continue;
+      hasChanged = true;
+      const mark = markText(slotMark(slot));
+      const number = numbers.get(binding.node);
+      if (binding.node === node) slot_fwd.set(mark, markText(snatMark(slot)));
+      else if (number !== undefined) slot_fwd.set(mark, markText(gatewayMark(number, slot)));
+      else slot_fwd.delete(mark);
+    }
+    if (kept < before.size) {
+      hasChanged = true;
+      for (const slot of before.keys()) if (!bySlot.has(slot)) slot_fwd.delete(markText(slotMark(slot)));
+    }
+    last = { bySlot, node, numbers, slot_fwd: hasChanged ? slot_fwd : last.slot_fwd };
+    return { slot_fwd: last.slot_fwd };
+  };
 };
 
 /** The EIPs of this node, which its own stack must not answer for. */

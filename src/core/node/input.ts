@@ -52,6 +52,7 @@ export interface NodeSettings {
   readonly vxlanId: number;
   readonly port: number;
   readonly hasChecksums: boolean;
+  readonly hasGro: boolean;
   readonly tunnelPrefixLength: { readonly ipv4: number; readonly ipv6: number };
   /** Names of interfaces that match one of these carry no announcements. */
   readonly notAnnounced: readonly RegExp[];

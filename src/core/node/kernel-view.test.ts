@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parseIp } from '../ip/index.ts';
+import { ip as ipOf } from '../testing/address.ts';
 import { containers, type TableElements } from './desired.ts';
 import { kernelViewOf } from './kernel-view.ts';
 
@@ -11,12 +11,6 @@ const elementsWith = (some: Partial<Record<keyof TableElements, Readonly<Record<
   });
   // Made from all names.
   return Object.fromEntries(entries) as TableElements;
-};
-
-const ipOf = (text: string) => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
 };
 
 const elements = elementsWith({

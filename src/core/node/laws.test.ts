@@ -15,6 +15,8 @@ const inputsOf = (made: Cluster): NodeInput[] =>
   made.view.nodes.map(({ name }) => nodeInput(made.view, name, knownPods(made)));
 const fresh = (input: NodeInput): NodeDesired => createNodePlanner()(input);
 const runs = { numRuns: 60 };
+// For laws that plan many times in a run.
+const fewRuns = { numRuns: 25 };
 
 const shuffled = <T>(values: readonly T[], seed: number): T[] =>
   values
@@ -60,6 +62,41 @@ describe('what a node should hold', () => {
         for (const input of inputs) assert.deepEqual(plan(input), fresh(input));
       }),
       runs,
+    );
+  });
+
+  it('is the same from a planner that has seen policies come and go', () => {
+    const steps = fc.array(fc.nat(), { minLength: 2, maxLength: 4 });
+    fc.assert(
+      fc.property(cluster, steps, (made, seeds) => {
+        for (const input of inputsOf(made)) {
+          const plan = createNodePlanner();
+          for (const seed of seeds) {
+            const policies = input.policies.filter((_, place) => (seed >>> (place % 31)) % 2 === 0);
+            const some = { ...input, policies };
+            assert.deepEqual(plan(some), fresh(some));
+          }
+        }
+      }),
+      fewRuns,
+    );
+  });
+
+  it('keeps every container of sources when a policy comes that is about no source here', () => {
+    fc.assert(
+      fc.property(cluster, (made) => {
+        for (const input of inputsOf(made)) {
+          const plan = createNodePlanner();
+          const policies = input.policies.filter(({ spec }) => spec?.appliedTo.kind === 'labels');
+          const bystander = { ...input, pods: [], policies };
+          const first = plan({ ...bystander, policies: policies.slice(1) });
+          const second = plan(bystander);
+          for (const name of ['pod4', 'pod6', 'net4', 'net6', 'dst4', 'dst6', 'dflt4', 'dflt6'] as const) {
+            assert.equal(second.table.elements[name], first.table.elements[name], name);
+          }
+        }
+      }),
+      fewRuns,
     );
   });
 

@@ -76,6 +76,7 @@ const tunnelLink = (settings: NodeSettings, { end, parent, local, mtu }: OwnTunn
   mac: end.mac,
   mtu,
   hasChecksums: settings.hasChecksums,
+  hasGro: settings.hasGro,
 });
 
 const tunnelAddresses = ({ settings, tunnel }: NetworkFacts) =>

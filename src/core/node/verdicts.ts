@@ -9,21 +9,29 @@ import { type HostView, parentIn } from './input.ts';
 import { DROP, LEAVE_ALONE, slotMark } from './numbers.ts';
 import type { Reach } from './reach.ts';
 
-/** Makes a function that gives the verdict of a policy for a family on this node. */
+/** Policy -> the mark that a new connection under it gets, by family. */
+export type Verdicts = ReadonlyMap<PolicyView, Readonly<Record<IpFamily, number>>>;
+
+/** The verdicts of policies on this node. */
 export const verdictsAt = (
+  policies: Iterable<PolicyView>,
   node: string,
   host: HostView,
   reach: Reach,
   bindings: Bindings,
-): ((policy: PolicyView, family: IpFamily) => number) => {
+): Verdicts => {
   const site = siteOf(node, host, reach);
-  const known = { 4: new Map<PolicyView, number>(), 6: new Map<PolicyView, number>() };
-  return (policy, family) => {
-    const verdict = known[family].get(policy) ?? verdictOf(policy, family, site, bindings);
-    known[family].set(policy, verdict);
-    return verdict;
-  };
+  const verdict = (policy: PolicyView, family: IpFamily): number => verdictOf(policy, family, site, bindings);
+  return new Map(Iterator.from(policies).map((policy) => [policy, { 4: verdict(policy, 4), 6: verdict(policy, 6) }]));
 };
+
+/** True when both say the same of the same policies. */
+export const areSameVerdicts = (a: Verdicts, b: Verdicts): boolean =>
+  a.size === b.size &&
+  a.entries().every(([policy, marks]) => {
+    const others = b.get(policy);
+    return others?.[4] === marks[4] && others[6] === marks[6];
+  });
 
 /** The node as the place that packets start on. */
 const siteOf = (node: string, host: HostView, { ends, numbers, ready }: Reach): Site => ({

@@ -22,6 +22,8 @@ export class Candidacy {
   /** When an EIP that could not be won may be asked for again, and how often it could not: others get their turn too. */
   readonly #retryByEip = new Map<Ip, { readonly atMs: number; readonly failures: number }>();
   readonly #startByEip = new Map<Ip, { readonly cause: Cause; readonly before: string | undefined }>();
+  /** EIPs that were moved here and could not be won at the first try: by whom, and until when that matters. */
+  readonly #offeredBy = new Map<Ip, { readonly node: string; readonly untilMs: number }>();
   #pressAtMs = -Infinity;
   #renewAtMs = -Infinity;
   #doubtAtMs = -Infinity;
@@ -57,7 +59,9 @@ export class Candidacy {
       this.#openSinceMs.set(eip, sinceMs);
       const rank = this.#orderFor(one, nowMs).indexOf(node);
       if (rank < 0 || nowMs < sinceMs + rank * this.#context.timing.silenceMs) continue;
-      if (nowMs < (this.#retryByEip.get(eip)?.atMs ?? 0)) continue;
+      // The pause after asking in vain is for others to have their turn; what was handed to us is meant for nobody else.
+      const isMeant = vote?.isReleased === true && vote.to === node;
+      if (!isMeant && nowMs < (this.#retryByEip.get(eip)?.atMs ?? 0)) continue;
       const epoch = Math.max(one.epoch, vote?.epoch ?? 0, holdings.usedEpoch(eip)) + 1;
       const cause = isTaken ? 'silence' : vote?.isReleased && vote.node !== node ? 'handed over' : 'start';
       this.#startByEip.set(eip, { cause, before: vote?.node });
@@ -159,13 +163,15 @@ export class Candidacy {
   }
 
   /** Stops asking, and gives the votes back that we got. */
-  withdraw({ eip, epoch, keeps }: Own, nowMs: number): void {
+  withdraw({ eip, epoch, keeps, other }: Own, nowMs: number): void {
     const { node, timing, holdings, plannedByEip } = this.#context;
     const planned = plannedByEip.get(eip);
     const rank = planned === undefined ? 0 : Math.max(0, planned.candidates.indexOf(node));
     const failures = Math.min((this.#retryByEip.get(eip)?.failures ?? 0) + 1, MOST_FAILURES);
     const atMs = nowMs + 2 * timing.heartbeatMs * (rank + 1) * 2 ** failures;
     this.#retryByEip.set(eip, { atMs, failures });
+    // It still carries the EIP when we get it at the next try.
+    if (keeps === 'prepared' && other) this.#offeredBy.set(eip, { ...other, untilMs: nowMs + 4 * timing.silenceMs });
     holdings.drop(eip);
     if (keeps !== undefined) this.#context.hasChanged = true;
     this.#context.release([{ eip, epoch }], undefined);
@@ -176,7 +182,7 @@ export class Candidacy {
 
   /** Forgets EIPs that no longer exist. */
   keepOnly(eips: ReadonlyMap<Ip, PlannedEip>): void {
-    for (const map of [this.#openSinceMs, this.#retryByEip, this.#startByEip]) {
+    for (const map of [this.#openSinceMs, this.#retryByEip, this.#startByEip, this.#offeredBy]) {
       for (const eip of [...map.keys()]) if (!eips.has(eip)) map.delete(eip);
     }
   }
@@ -224,6 +230,11 @@ export class Candidacy {
     own.state = 'owned';
     own.backedAtMs = nowMs;
     own.untilMs = -Infinity;
+    // Who has carried it on until now, and gets it back, knows of no other who has connections.
+    const other = own.keeps === 'prepared' ? own.other : this.#offeredBy.get(eip);
+    const isFresh = other !== undefined && nowMs < other.untilMs;
+    own.other = isFresh ? { node: other.node, untilMs: nowMs + this.#context.timing.handBackMs } : undefined;
+    this.#offeredBy.delete(eip);
     this.#openSinceMs.delete(eip);
     this.#retryByEip.delete(eip);
     this.#context.hasChanged = true;

@@ -60,7 +60,9 @@ export class Context {
   /** Tells them. After the kernel was told to let go, as others may take over at once. */
   sendReleases(): void {
     for (const [to, released] of this.#released) {
-      for (const member of this.members) {
+      // Who is next comes last: it asks the others at once, and they should know by then.
+      const members = this.members.toSorted((a, b) => Number(a === to) - Number(b === to));
+      for (const member of members) {
         this.sendParts(member, released, (part) => ({ kind: 'release', released: part, to }));
       }
     }

@@ -2,6 +2,7 @@
  * Handover: an owner gives EIPs to another node on purpose, because the plan says so or because it has lost its way out.
  * A planned move makes before it breaks: the new node prepares its kernel, then the old one stops answering for the EIP
  * and releases its votes, the new one collects them and announces, and the old one carries packets that still arrive.
+ * For that time each knows the other: an answer may come to the one while only the other knows its connection.
  */
 import type { Ip } from '../ip/index.ts';
 import type { Context } from './context.ts';
@@ -61,12 +62,15 @@ export class Handover {
       if (state === 'owned' || state === 'asking') continue;
       const known = this.#offeredByEip.get(eip);
       const isSame = known?.from === from && known.epoch === epoch && state === 'prepared';
+      // The kernel says once that it has what it needs, also if the owner takes the EIP anew meanwhile.
+      const isPrepared = state === 'prepared' && known?.isPrepared === true;
       if (!isSame) {
-        this.#offeredByEip.set(eip, { from, epoch, isPrepared: false });
+        this.#offeredByEip.set(eip, { from, epoch, isPrepared });
         this.#context.hasChanged = true;
       }
-      if (isSame && known.isPrepared) ready.push({ eip, epoch });
+      if (isPrepared) ready.push({ eip, epoch });
       holdings.put(eip, epoch, 'prepared', nowMs, untilMs);
+      holdings.meet(eip, from, untilMs);
     }
     this.#context.sendParts(from, ready, (holdings) => ({ kind: 'ready', holdings }));
   }
@@ -89,6 +93,7 @@ export class Handover {
       if (own?.state !== 'owned' || own.epoch !== epoch || this.#targetOf(own, nowMs) !== from) continue;
       this.#context.letGo(own, 'plan', from);
       holdings.put(eip, epoch, 'carried', nowMs, nowMs + timing.lingerMs);
+      holdings.meet(eip, from, nowMs + timing.lingerMs);
     }
   }
 

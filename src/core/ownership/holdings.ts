@@ -24,6 +24,8 @@ export interface Own {
   backedAtMs: number;
   /** Owned: held until then whatever the voters say. Others: given up then. */
   untilMs: number;
+  /** The other node of a move by plan, and until when it matters. */
+  other: { readonly node: string; readonly untilMs: number } | undefined;
 }
 
 /** Send times are kept for as many messages as can be under way. */
@@ -79,10 +81,18 @@ export class Holdings {
     const before = this.#ownByEip.get(eip);
     const mode = before?.state === 'asking' ? before.keeps : before?.state;
     const keeps = state === 'asking' && mode !== 'owned' ? mode : undefined;
-    const own: Own = { eip, epoch, state, keeps, granted: 0, refused: 0, abstained: 0, backedAtMs: nowMs, untilMs };
+    const votes = { granted: 0, refused: 0, abstained: 0, backedAtMs: nowMs };
+    const other = keeps === undefined ? undefined : before?.other;
+    const own: Own = { eip, epoch, state, keeps, ...votes, untilMs, other };
     this.#ownByEip.set(eip, own);
     this.noteEpoch(eip, epoch);
     return own;
+  }
+
+  /** Another node moves an EIP here, or gets it from here: until then it may know connections that this node does not. */
+  meet(eip: Ip, node: string, untilMs: number): void {
+    const own = this.#ownByEip.get(eip);
+    if (own !== undefined) own.other = { node, untilMs };
   }
 
   drop(eip: Ip): void {
@@ -101,9 +111,9 @@ export class Holdings {
   /** What the kernel should hold. */
   held(): readonly Held[] {
     const held: Held[] = [];
-    for (const { eip, epoch, state, keeps } of this.#ownByEip.values()) {
+    for (const { eip, epoch, state, keeps, other } of this.#ownByEip.values()) {
       const mode = state === 'asking' ? keeps : state;
-      if (mode !== undefined) held.push({ eip, epoch, mode });
+      if (mode !== undefined) held.push({ eip, epoch, mode, ...(other && { other: other.node }) });
     }
     return held.toSorted((a, b) => (a.eip < b.eip ? -1 : 1));
   }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Ownership } from './ownership.ts';
-import type { Effect } from './port.ts';
+import type { Effect, Input } from './port.ts';
 import { Chance } from './testing/chance.ts';
 import type { Node } from './testing/network.ts';
 import { allEips, quietLinks, type Stage, type StageSettings, stageOf } from './testing/stage.ts';
@@ -161,6 +161,20 @@ describe('Ownership', () => {
     assert.deepEqual(ownersOf(stage), ['n2']);
   });
 
+  it('takes at once what is handed to it, also when it has just asked in vain and would wait before it asks again', () => {
+    for (let waitMs = 0; waitMs < 1_000; waitMs += 50) {
+      const stage = started({ gateways: 2, witnesses: 1 });
+      isolate(stage, stage.node(0));
+      stage.run(800);
+      assert.deepEqual(ownersOf(stage), ['n1']);
+      stage.network.healLinks();
+      stage.run(900 + waitMs);
+      stage.network.tell(stage.node(1), { kind: 'uplink', isUp: false });
+      stage.run(900 + waitMs + 150);
+      assert.deepEqual(ownersOf(stage), ['n0'], `${waitMs} ms after it came back`);
+    }
+  });
+
   it('keeps an EIP when nobody has an uplink', () => {
     const stage = started();
     for (const index of [1, 2, 0]) stage.network.tell(stage.node(index), { kind: 'uplink', isUp: false });
@@ -184,9 +198,50 @@ describe('Ownership', () => {
     for (const node of stage.network.nodes) stage.network.setPlan(node, { ...stage.plan, eips });
     stage.run(400);
     assert.deepEqual(ownersOf(stage), ['n2']);
-    assert.equal(stage.node(0).kernel.get(eip)?.mode, 'carried');
-    stage.run(400 + 2 * stage.timing.lingerMs);
+    const held = (index: number) => {
+      const { mode, other } = stage.node(index).kernel.get(eip) ?? {};
+      return { mode, other };
+    };
+    assert.deepEqual(
+      [held(0), held(2)],
+      [
+        { mode: 'carried', other: 'n2' },
+        { mode: 'owned', other: 'n0' },
+      ],
+    );
+    // The new one stops handing back before the old one stops taking it.
+    stage.run(400 + stage.timing.handBackMs);
+    assert.deepEqual([held(0).mode, held(2).other], ['carried', undefined]);
+    stage.run(400 + stage.timing.lingerMs);
     assert.equal(stage.node(0).kernel.get(eip), undefined);
+  });
+
+  it('moves by plan also when the owner takes the EIP anew meanwhile: the kernel says only once that it is prepared', () => {
+    const ownership = new Ownership({ node: 'a', timing: timingOf(defaultTiming), held: [], nowMs: 0 });
+    const electorate = { generation: 1, voters: ['a', 'b', 'c'], hasApi: false };
+    const members = ['a', 'b', 'c'];
+    const plan = {
+      electorate,
+      gateways: members,
+      nodes: members,
+      eips: [{ eip, epoch: 1, candidates: ['b', 'a', 'c'] }],
+    };
+    ownership.step({ kind: 'plan', plan }, 0);
+    const readyAfter = (input: Input) =>
+      ownership.step(input, 1).flatMap((effect) => {
+        if (effect.kind !== 'send' || effect.message.kind !== 'ready') return [];
+        return effect.message.holdings.map(({ epoch }) => `${effect.to} ${epoch}`);
+      });
+    const offer = (epoch: number): Input => ({
+      kind: 'message',
+      from: 'b',
+      incarnation: 1,
+      message: { kind: 'offer', holdings: [{ eip, epoch }] },
+    });
+    assert.deepEqual(readyAfter(offer(1)), []);
+    assert.deepEqual(readyAfter(offer(2)), [], 'the kernel is not there yet');
+    assert.deepEqual(readyAfter({ kind: 'prepared', eips: [eip] }), ['b 2']);
+    assert.deepEqual(readyAfter(offer(3)), ['b 3']);
   });
 
   it('is not moved by a plan that does not know its epoch', () => {

@@ -200,6 +200,10 @@ export class Ownership {
     if (holdings.size === 0) return;
     for (const own of [...holdings.all]) {
       if (own.state === 'owned') {
+        if (own.other !== undefined && own.other.untilMs <= nowMs) {
+          own.other = undefined;
+          this.#context.hasChanged = true;
+        }
         if (holdings.backedUntilMs(own) > nowMs) own.backedAtMs = nowMs;
         else if (holdings.isHopeless(own) || Math.max(own.untilMs, holdings.heldUntilMs(own, nowMs)) <= nowMs) {
           this.#context.letGo(own, 'voters lost', undefined);

@@ -1,16 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { type Ip, parseIp, setOfIps } from '../ip/index.ts';
+import { setOfIps } from '../ip/index.ts';
+import { ip } from '../testing/address.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../testing/objects.ts';
 import { viewOf } from '../testing/world.ts';
 import type { TunnelView } from '../view.ts';
 import { ownershipPlanOf, ownersOf, type Roster, readyNodes, recordedEips } from './planned.ts';
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  return parsed.ok ? parsed.value : assert.fail(text);
-};
 const pool = (...texts: string[]) => setOfIps(texts.map(ip));
 const electorate = { generation: 4, voters: ['a', 'b', 'c'], hasApi: false };
 const roster = (name: string, ips: readonly string[], nodes: readonly string[]): Roster => ({

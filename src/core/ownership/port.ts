@@ -41,7 +41,7 @@ export type Input =
   /** The time that `wakeAtMs` named has come. */
   | { readonly kind: 'wake' }
   | { readonly kind: 'message'; readonly from: string; readonly incarnation: number; readonly message: Message }
-  /** The kernel of a node has answered the echo request of this number. */
+  /** The kernel of a node has answered the question of this number. */
   | { readonly kind: 'echoed'; readonly node: string; readonly sequence: number }
   | { readonly kind: 'plan'; readonly plan: OwnershipPlan }
   /** Carrier is gone or the next hop is silent, or both are well again. */
@@ -65,6 +65,8 @@ export type HoldMode = 'owned' | 'carried' | 'prepared';
 
 export interface Held extends Holding {
   readonly mode: HoldMode;
+  /** While it moves by plan, the other of the two nodes: that one may know connections that this one does not. */
+  readonly other?: string;
 }
 
 /** Why an EIP changed hands, as seen by the node that got it or lost it. */
@@ -73,7 +75,7 @@ export type Cause = 'start' | 'silence' | 'handed over' | 'voters lost' | 'later
 /** Something to do. */
 export type Effect =
   | { readonly kind: 'send'; readonly to: string; readonly message: Message }
-  /** Ask the kernel of that node by an echo request through the tunnel. */
+  /** Ask the kernel of that node, through the tunnel, whether it is there. */
   | { readonly kind: 'echo'; readonly node: string; readonly sequence: number }
   /** All that the kernel should hold, in place of what it held. It lets go by itself after the lease of the timing. */
   | { readonly kind: 'hold'; readonly held: readonly Held[] }

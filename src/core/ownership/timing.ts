@@ -37,6 +37,8 @@ export interface Timing {
   readonly extensionMs: number;
   /** How long a node that has handed an EIP over carries its packets on. */
   readonly lingerMs: number;
+  /** How long the node that got it hands on to the one before what it does not know: while that one surely carries it. */
+  readonly handBackMs: number;
 }
 
 /** What holds without configuration: a loss is noticed after 100 ms. */
@@ -63,5 +65,6 @@ export const timingOf = ({ heartbeatMs, heartbeatCount, graceMs }: TimingSetting
     lateMs: heartbeatMs / 2,
     extensionMs: 2 * heartbeatMs,
     lingerMs: 20 * silenceMs,
+    handBackMs: 15 * silenceMs,
   };
 };

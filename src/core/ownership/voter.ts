@@ -106,6 +106,11 @@ export class Voter {
     const vote = this.#voteByEip.get(eip);
     // A release that says who is next may be overtaken by one that does not.
     const isKnown = vote?.isReleased && (vote.epoch !== epoch || to === undefined || vote.to !== undefined);
+    // Who has asked in vain has used a later epoch than the owner: whom the owner means to follow is news all the same.
+    if (vote?.isReleased && vote.node !== from && vote.epoch > epoch && vote.to === undefined && to !== undefined) {
+      this.#set(eip, { ...vote, to });
+      return true;
+    }
     if (vote !== undefined && (vote.node !== from || isKnown || vote.epoch > epoch)) return false;
     this.#set(eip, { node: from, epoch, isReleased: true, isPresumed: false, to });
     return true;

@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { type Ip, parseIp } from '../ip/index.ts';
+import { ip } from '../testing/address.ts';
 import { EIPS_PER_MESSAGE } from './context.ts';
 import type { Message } from './message.ts';
 import { decode, encode } from './wire.ts';
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const recordOf = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record<T>(fields, { noNullPrototype: true });
 const number = fc.nat({ max: 2 ** 48 - 1 });
 const eip = fc.oneof(

@@ -6,7 +6,7 @@
  *   number   6 bytes (up to 2^48 - 1); flag: 1 byte, 0 or 1; name: length byte and that many ASCII characters
  *   list     count byte and that many entries; EIP: byte 4 and 4 bytes, or byte 6 and 16 bytes
  */
-import { type Ip, isIpv4, parseIp, positionOf } from '../ip/index.ts';
+import { type Ip, ipBytes, ipOfBytes } from '../ip/index.ts';
 import { EIPS_PER_MESSAGE } from './context.ts';
 import type { Holding, Message, Refusal, Wanted } from './message.ts';
 
@@ -149,14 +149,10 @@ export class Writer {
   }
 
   #eip(eip: Ip): void {
-    const width = isIpv4(eip) ? WIDTH_4 : WIDTH_6;
-    this.byte(width === WIDTH_4 ? 4 : 6);
-    let rest = positionOf(eip);
-    for (let index = width - 1; index >= 0; index -= 1) {
-      this.#view.setUint8(this.#size + index, Number(rest & 0xffn));
-      rest >>= 8n;
-    }
-    this.#size += width;
+    const bytes = ipBytes(eip);
+    this.byte(bytes.length === WIDTH_4 ? 4 : 6);
+    this.#bytes.set(bytes, this.#size);
+    this.#size += bytes.length;
   }
 }
 
@@ -229,15 +225,10 @@ export class Reader {
       this.refuse();
       return undefined;
     }
-    const parts: string[] = [];
-    for (let index = 0; index < width; index += family === 4 ? 1 : 2) {
-      const at = this.#place + index;
-      parts.push(family === 4 ? String(this.#view.getUint8(at)) : this.#view.getUint16(at).toString(16));
-    }
+    const eip = ipOfBytes(new Uint8Array(this.#view.buffer, this.#view.byteOffset + this.#place, width));
     this.#place += width;
-    const parsed = parseIp(parts.join(family === 4 ? '.' : ':'));
-    if (!parsed.ok) this.refuse();
-    return parsed.ok ? parsed.value : undefined;
+    if (eip === undefined) this.refuse();
+    return eip;
   }
 
   #has(count: number): boolean {

@@ -62,7 +62,7 @@ const pairs = (entries: ReadonlyMap<string, string>, between: string): string[] 
 const linkText = (link: LinkDesired): string =>
   link.kind === 'holder'
     ? `${link.name} holder`
-    : `${link.name} vxlan id ${link.id} port ${link.port} parent ${link.parent} local ${link.local} mac ${link.mac} mtu ${link.mtu} checksums ${link.hasChecksums}`;
+    : `${link.name} vxlan id ${link.id} port ${link.port} parent ${link.parent} local ${link.local} mac ${link.mac} mtu ${link.mtu} checksums ${link.hasChecksums} gro ${link.hasGro}`;
 
 const ruleText = ({ family, priority, mark, mask, action }: RuleDesired): string => {
   const target = action.kind === 'lookup' ? `lookup ${action.table}` : `goto ${action.priority}`;

@@ -15,6 +15,7 @@ export const nodeSettings: NodeSettings = {
   vxlanId: 100,
   port: 7789,
   hasChecksums: true,
+  hasGro: false,
   tunnelPrefixLength: { ipv4: 16, ipv6: 112 },
   notAnnounced: [/^cali/],
   isStrict: false,

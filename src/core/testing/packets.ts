@@ -3,7 +3,7 @@
  * src/dataplane/nft/ruleset.ts, the routing rules, the neighbours and the forwarding entries, read from texts and numbers
  * and from nothing else. It decides nothing. Not shipped.
  */
-import { contains, familyOf, type Ip, parseCidr, parseIp, parseSet } from '../ip/index.ts';
+import { contains, familyOf, type Ip, parseCidr, parseSet } from '../ip/index.ts';
 import type { NodeDesired, TableElements } from '../node/desired.ts';
 import { PRIORITIES } from '../node/numbers.ts';
 import { UNROUTED } from '../outside.ts';
@@ -139,11 +139,4 @@ const only = <T>(values: readonly T[], what: string): T => {
   const [value] = values;
   if (value === undefined || values.length > 1) throw new Error(`${values.length} times ${what}`);
   return value;
-};
-
-/** An address of a test; throws for anything else. */
-export const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  if (!parsed.ok) throw new Error(parsed.message);
-  return parsed.value;
 };

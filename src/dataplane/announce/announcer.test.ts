@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
+import type { Ip } from '../../core/ip/index.ts';
+import { ip } from '../../core/testing/address.ts';
 import { createAnnouncer, type Owner } from './announcer.ts';
 import { announcements, probe } from './frames.ts';
 import { announcerConformance } from './testing/conformance.ts';
@@ -10,11 +11,6 @@ import { manualTimers } from './testing/timers.ts';
 const MAC = '66:00:00:00:00:01';
 const MAC_1 = '66:00:00:00:00:11';
 const PEER_MAC = '66:00:00:00:00:02';
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const EIP = ip('10.6.0.100');
 const OTHER = ip('fd06::100');
 

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
+import { parseIp } from '../../core/ip/index.ts';
+import { ip } from '../../core/testing/address.ts';
 import { announcements, probe, readClaim } from './frames.ts';
 
 const MAC = '66:77:00:a0:0b:01';
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const V4 = ip('10.6.1.21');
 const V6 = ip('fd06::e:15');
 /** The bytes of a frame, a header or field on each line. */

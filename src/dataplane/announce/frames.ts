@@ -2,7 +2,7 @@
  * The Ethernet frames by which machines tell and ask who has an address, written and read as bytes. IPv4 does it with
  * ARP (RFC 826, RFC 5227), IPv6 with neighbour discovery (RFC 4861, RFC 4862). Nothing here sends anything.
  */
-import { type Ip, type Ipv4, type Ipv6, isIpv4, parseIp } from '../../core/ip/index.ts';
+import { type Ip, type Ipv4, type Ipv6, ipBytes, ipOfBytes, isIpv4 } from '../../core/ip/index.ts';
 
 /** What a frame says: the machine with this MAC address has this address. */
 export interface Heard {
@@ -17,9 +17,10 @@ export const etherTypes = { 4: 0x0806, 6: 0x86dd } as const;
 
 const BROADCAST = 'ff:ff:ff:ff:ff:ff';
 const NO_MAC = '00:00:00:00:00:00';
-const NO_IPV4 = '0.0.0.0';
-const NO_IPV6 = '::';
-const ALL_NODES = 'ff02::1';
+const NO_IPV4 = Buffer.alloc(4);
+const NO_IPV6 = Buffer.alloc(16);
+const ALL_NODES = Buffer.from('ff020000000000000000000000000001', 'hex');
+const SOLICITED_NODES = Buffer.from('ff0200000000000000000001ff000000', 'hex');
 const ETHERNET_LENGTH = 14;
 
 // Ethernet addresses of 6 bytes for IPv4 addresses of 4 bytes.
@@ -47,8 +48,8 @@ const OPTION_UNIT = 8;
 export const announcements = (ip: Ip, mac: string): readonly Buffer[] =>
   isIpv4(ip)
     ? [
-        arpFrame({ operation: ARP_REQUEST, from: mac, senderIp: ip, targetMac: NO_MAC, targetIp: ip }),
-        arpFrame({ operation: ARP_REPLY, from: mac, senderIp: ip, targetMac: mac, targetIp: ip }),
+        arpFrame({ operation: ARP_REQUEST, from: mac, senderIp: ipBytes(ip), targetMac: NO_MAC, targetIp: ip }),
+        arpFrame({ operation: ARP_REPLY, from: mac, senderIp: ipBytes(ip), targetMac: mac, targetIp: ip }),
       ]
     : [advertisement(ip, mac)];
 
@@ -75,7 +76,7 @@ export const readClaim = (frame: Buffer): Heard | undefined => {
 interface ArpFields {
   readonly operation: number;
   readonly from: string;
-  readonly senderIp: string;
+  readonly senderIp: Uint8Array;
   readonly targetMac: string;
   readonly targetIp: Ipv4;
 }
@@ -86,9 +87,9 @@ const arpFrame = ({ operation, from, senderIp, targetMac, targetIp }: ArpFields)
     Buffer.from(ARP_START, 'hex'),
     Buffer.from([0, operation]),
     macBytes(from),
-    ipv4Bytes(senderIp),
+    senderIp,
     macBytes(targetMac),
-    ipv4Bytes(targetIp),
+    ipBytes(targetIp),
   ]);
 
 // The sender is the address itself: it is on this node, if not on this interface, and no other address must be looked up.
@@ -96,7 +97,7 @@ const advertisement = (ip: Ipv6, mac: string): Buffer =>
   ndpFrame({
     type: ADVERTISEMENT,
     flags: OVERRIDE_FLAG,
-    from: { ip, mac },
+    from: { ip: ipBytes(ip), mac },
     to: ALL_NODES,
     target: ip,
     option: Buffer.concat([Buffer.from([TARGET_MAC_OPTION, 1]), macBytes(mac)]),
@@ -115,15 +116,15 @@ const solicitation = (ip: Ipv6, mac: string): Buffer =>
 interface NdpFields {
   readonly type: number;
   readonly flags: number;
-  readonly from: { readonly ip: string; readonly mac: string };
-  readonly to: string;
+  readonly from: { readonly ip: Uint8Array; readonly mac: string };
+  readonly to: Buffer;
   readonly target: Ipv6;
   readonly option: Buffer;
 }
 
 const ndpFrame = ({ type, flags, from, to, target, option }: NdpFields): Buffer => {
-  const message = Buffer.concat([Buffer.from([type, 0, 0, 0, flags, 0, 0, 0]), ipv6Bytes(target), option]);
-  const addresses = Buffer.concat([ipv6Bytes(from.ip), ipv6Bytes(to)]);
+  const message = Buffer.concat([Buffer.from([type, 0, 0, 0, flags, 0, 0, 0]), ipBytes(target), option]);
+  const addresses = Buffer.concat([from.ip, to]);
   message.writeUInt16BE(checksum(Buffer.concat([addresses, pseudoHeaderEnd(message.length), message])), 2);
   const header = Buffer.from([0x60, 0, 0, 0, 0, message.length, ICMPV6, HOP_LIMIT]);
   return Buffer.concat([ethernetHeader(multicastMac(to), from.mac, etherTypes[6]), header, addresses, message]);
@@ -131,9 +132,10 @@ const ndpFrame = ({ type, flags, from, to, target, option }: NdpFields): Buffer 
 
 const readArp = (packet: Buffer, sender: string): Heard | undefined => {
   if (packet.length < ARP_LENGTH || packet.toString('hex', 0, 6) !== ARP_START) return undefined;
-  const ip = ipAt(packet.subarray(14, 18));
+  const sent = packet.subarray(14, 18);
+  const ip = ipOfBytes(sent);
   // A probe has the sender 0.0.0.0: it asks and claims nothing.
-  return ip === undefined || ip === NO_IPV4 ? undefined : { ip, mac: macAt(packet, 8), sender };
+  return ip === undefined || NO_IPV4.equals(sent) ? undefined : { ip, mac: macAt(packet, 8), sender };
 };
 
 const readAdvertisement = (packet: Buffer, sender: string): Heard | undefined => {
@@ -141,7 +143,7 @@ const readAdvertisement = (packet: Buffer, sender: string): Heard | undefined =>
   // The checksum is not judged: between virtual devices it is often left to hardware that is not there.
   const message = packet.subarray(IPV6_LENGTH, IPV6_LENGTH + packet.readUInt16BE(4));
   if (message.length < NDP_LENGTH || message[0] !== ADVERTISEMENT || message[1] !== 0) return undefined;
-  const ip = ipAt(message.subarray(8, NDP_LENGTH));
+  const ip = ipOfBytes(message.subarray(8, NDP_LENGTH));
   return ip === undefined ? undefined : { ip, mac: targetMacIn(message.subarray(NDP_LENGTH)) ?? sender, sender };
 };
 
@@ -159,14 +161,11 @@ const ethernetHeader = (to: string, from: string, etherType: number): Buffer =>
   Buffer.concat([macBytes(to), macBytes(from), Buffer.from([etherType >> 8, etherType & 0xff])]);
 
 /** Where questions about an address go (RFC 4291 section 2.7.1). */
-const solicitedNodeOf = (ip: Ipv6): string => {
-  const end = ipv6Bytes(ip).toString('hex').slice(-6);
-  return `ff02::1:ff${end.slice(0, 2)}:${end.slice(2)}`;
-};
+const solicitedNodeOf = (ip: Ipv6): Buffer =>
+  Buffer.concat([SOLICITED_NODES.subarray(0, 13), ipBytes(ip).subarray(13)]);
 
 /** The MAC address that a multicast address is sent to (RFC 2464 section 7). */
-const multicastMac = (ip: string): string =>
-  ['33', '33', ...(ipv6Bytes(ip).toString('hex').slice(-8).match(/../g) ?? [])].join(':');
+const multicastMac = (ip: Buffer): string => macAt(Buffer.concat([Buffer.from([0x33, 0x33]), ip.subarray(-4)]), 0);
 
 /** What follows the addresses in the pseudo header (RFC 8200 section 8.1). */
 const pseudoHeaderEnd = (length: number): Buffer => Buffer.from([0, 0, 0, length, 0, 0, 0, ICMPV6]);
@@ -185,24 +184,3 @@ const macAt = (bytes: Buffer, at: number): string =>
     .toString('hex', at, at + 6)
     .match(/../g)
     ?.join(':') ?? '';
-
-const ipv4Bytes = (ip: string): Buffer => Buffer.from(ip.split('.').map(Number));
-
-/** The 16 bytes of an IPv6 text as Ip writes it: groups of hexadecimal digits and at most one `::`. */
-const ipv6Bytes = (ip: string): Buffer => {
-  const [head = '', tail = ''] = ip.split('::').map(groupDigits);
-  return Buffer.from(head + '0'.repeat(32 - head.length - tail.length) + tail, 'hex');
-};
-const groupDigits = (side: string): string =>
-  side === ''
-    ? ''
-    : side
-        .split(':')
-        .map((group) => group.padStart(4, '0'))
-        .join('');
-
-const ipAt = (bytes: Buffer): Ip | undefined => {
-  const text = bytes.length === 4 ? bytes.join('.') : bytes.toString('hex').match(/.{4}/g)?.join(':');
-  const parsed = parseIp(text ?? '');
-  return parsed.ok ? parsed.value : undefined;
-};

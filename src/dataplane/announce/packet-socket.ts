@@ -3,6 +3,7 @@
  * blocks, and whoever has a socket open asks it from time to time.
  */
 import type { IpFamily } from '../../core/ip/index.ts';
+import { indexOfInterface, macOfInterface } from '../interface.ts';
 import {
   attachFilter,
   EAGAIN,
@@ -47,15 +48,8 @@ export type OpenPacketSocket = (interfaceName: string, family: IpFamily) => Pack
 /** True if there is no socket. */
 export const isRefusal = (opened: PacketSocket | Refusal): opened is Refusal => 'why' in opened;
 
-// From packet(7), netdevice(7) and the headers of Linux; alike on x86_64 and arm64.
-const AF_PACKET = 17;
-const SIOCGIFHWADDR = 0x8927;
-const SIOCGIFINDEX = 0x8933;
-const ARPHRD_ETHER = 1;
-
-const NAME_BYTES = 16;
-// The kernel's struct ifreq: the name, then what was asked for.
-const REQUEST_BYTES = 40;
+// From packet(7) and the headers of Linux; alike on x86_64 and arm64.
+export const AF_PACKET = 17;
 
 // Room for the announcements of some thousand EIPs at once, and for as many answers.
 const BUFFER_BYTES = 4 * 1024 * 1024;
@@ -79,6 +73,15 @@ const NDP_FILTER: readonly FilterStep[] = [
   [0x06, 0, 0, 0],
 ];
 
+/** Where a packet socket is bound to: the kernel's struct sockaddr_ll; its protocol is in network order. */
+export const packetAddress = (index: number, protocol: number): Buffer => {
+  const address = Buffer.alloc(20);
+  address.writeUInt16LE(AF_PACKET, 0);
+  address.writeUInt16BE(protocol, 2);
+  address.writeInt32LE(index, 4);
+  return address;
+};
+
 /** Loads what opening takes. Sockets belong to the network namespace of the caller. */
 export const loadPacketSockets = async (): Promise<OpenPacketSocket> => {
   const libc = await loadLibc();
@@ -91,13 +94,11 @@ export const loadPacketSockets = async (): Promise<OpenPacketSocket> => {
 
   /** Ties a fresh socket to its interface; the MAC address of that interface. */
   const tie = (descriptor: number, interfaceName: string, family: IpFamily): string | Refusal => {
-    const request = Buffer.alloc(REQUEST_BYTES);
-    if (request.write(interfaceName) >= NAME_BYTES) return { why: 'no such device', kind: 'unusable' };
-    if (libc.ioctl(descriptor, SIOCGIFHWADDR, request) < 0) return lastRefusal();
-    if (request.readUInt16LE(NAME_BYTES) !== ARPHRD_ETHER) return { why: 'not an Ethernet device', kind: 'unusable' };
-    const mac = request.toString('hex', NAME_BYTES + 2, NAME_BYTES + 8).replace(/..(?!$)/g, '$&:');
-    if (libc.ioctl(descriptor, SIOCGIFINDEX, request) < 0) return lastRefusal();
-    const index = request.readInt32LE(NAME_BYTES);
+    const mac = macOfInterface(libc, descriptor, interfaceName);
+    if (mac === undefined) return lastRefusal();
+    if (mac === '') return { why: 'not an Ethernet device', kind: 'unusable' };
+    const index = indexOfInterface(libc, descriptor, interfaceName);
+    if (index === undefined) return lastRefusal();
 
     const size = intBytes(BUFFER_BYTES);
     // Without NET_ADMIN the kernel refuses; then the default size has to do.
@@ -105,11 +106,7 @@ export const loadPacketSockets = async (): Promise<OpenPacketSocket> => {
     libc.setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, size, size.length);
     if (family === 6 && attachFilter(libc, descriptor, NDP_FILTER) < 0) return lastRefusal();
 
-    // The kernel's struct sockaddr_ll; its protocol is in network order.
-    const address = Buffer.alloc(20);
-    address.writeUInt16LE(AF_PACKET, 0);
-    address.writeUInt16BE(etherTypes[family], 2);
-    address.writeInt32LE(index, 4);
+    const address = packetAddress(index, etherTypes[family]);
     return libc.bind(descriptor, address, address.length) < 0 ? lastRefusal() : mac;
   };
 

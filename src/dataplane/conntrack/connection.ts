@@ -4,7 +4,7 @@
  * that the kernel has, as a string with a character for each byte. Such strings are small, and compare and serve as keys
  * of maps as they are.
  */
-import { type Ip, isIpv4, positionOf } from '../../core/ip/index.ts';
+import { type Ip, ipBytes, isIpv4 } from '../../core/ip/index.ts';
 
 declare const brand: unique symbol;
 
@@ -42,16 +42,7 @@ const HEAD_BYTES = 5;
 const WIDTHS: Readonly<Record<string, 4 | 16>> = { [HEAD_BYTES + 2 * 4]: 4, [HEAD_BYTES + 2 * 16]: 16 };
 
 /** The bytes of an address. */
-export const addressBytes = (ip: Ip): AddressBytes => {
-  const width = isIpv4(ip) ? 4 : 16;
-  const bytes = Buffer.alloc(width);
-  let rest = positionOf(ip);
-  for (let index = width - 1; index >= 0; index -= 1) {
-    bytes[index] = Number(rest & 0xffn);
-    rest >>= 8n;
-  }
-  return addressIn(bytes, 0, width);
-};
+export const addressBytes = (ip: Ip): AddressBytes => addressIn(Buffer.from(ipBytes(ip)), 0, isIpv4(ip) ? 4 : 16);
 
 /** The address at a place in bytes. */
 export const addressIn = (bytes: Buffer, start: number, width: 4 | 16): AddressBytes =>

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ip } from '../../core/testing/address.ts';
+import { eachMessage, type Message, NETFILTER_BYTES } from '../netlink/message.ts';
 import { addressBytes, keyIn, keyOf, protocolOf, protocols, widthOf } from './connection.ts';
-import { attributes, HEADER_BYTES, messages } from './ctnetlink.ts';
-import { answerIn, eachMessage, entryIn, type Message } from './heard.ts';
+import { attributes, messages } from './ctnetlink.ts';
+import { entryIn } from './heard.ts';
 import { REQUEST_BYTES, Requests } from './requests.ts';
-import { connectionsConformance, ip, sampleConnection } from './testing/connections-conformance.ts';
+import { connectionsConformance, sampleConnection } from './testing/connections-conformance.ts';
 import { createFakeConnections } from './testing/fake-connections.ts';
 
 connectionsConformance('fake', async () => {
@@ -65,23 +67,12 @@ test('cut or foreign bytes are no connection', () => {
   for (let length = 0; length < requests.bytes.length; length += 1) {
     const cut = Buffer.from(requests.bytes.subarray(0, length));
     assert.deepEqual(messagesIn(cut), []);
-    if (length < HEADER_BYTES) continue;
+    if (length < NETFILTER_BYTES) continue;
     const message: Message = { type: messages.new, sequence: 1, start: 0, end: length };
     const entry = entryIn(cut, message);
-    assert.ok(entry === undefined || length >= HEADER_BYTES + 2 * 52, 'both directions are needed');
+    assert.ok(entry === undefined || length >= NETFILTER_BYTES + 2 * 52, 'both directions are needed');
   }
   const other = Buffer.from(requests.bytes);
-  other.writeUInt16LE(attributes.zone, HEADER_BYTES + 2);
+  other.writeUInt16LE(attributes.zone, NETFILTER_BYTES + 2);
   assert.equal(entryIn(other, { type: messages.new, sequence: 1, start: 0, end: other.length }), undefined);
-});
-
-test('answers carry their error', () => {
-  const answer = Buffer.alloc(36);
-  answer.writeUInt32LE(36, 0);
-  answer.writeUInt16LE(messages.error, 4);
-  answer.writeUInt32LE(9, 8);
-  answer.writeInt32LE(-17, 16);
-  const [message] = messagesIn(answer);
-  assert.ok(message !== undefined);
-  assert.deepEqual([answerIn(answer, message), message.sequence], [17, 9]);
 });

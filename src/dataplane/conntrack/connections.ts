@@ -8,9 +8,10 @@ import { EgressError } from '../../api/error.ts';
 import { KIND_MASK, SLOT_KIND } from '../../core/node/numbers.ts';
 import { EEXIST, errorText, type FilterStep, type Libc } from '../libc.ts';
 import { type NetfilterSocket, openNetfilterSocket } from '../netfilter-socket.ts';
+import { answerIn, eachMessage, type Message, NETFILTER_BYTES } from '../netlink/message.ts';
 import { type Connection, type ConnectionKey, protocolOf, protocols } from './connection.ts';
-import { attributes, HEADER_BYTES, WORTHY } from './ctnetlink.ts';
-import { answerIn, eachMessage, entryIn, type Heard, heardIn } from './heard.ts';
+import { attributes, WORTHY } from './ctnetlink.ts';
+import { entryIn, type Heard, heardIn } from './heard.ts';
 import { REQUEST_BYTES, Requests } from './requests.ts';
 
 export interface Connections {
@@ -69,7 +70,7 @@ const FIND: FilterStep = [0x20, 0, 0, 0xfffff00c];
  * carrying on. Find the mark, compare its kind; find the status, compare its bits; take the message, or nothing of it.
  */
 const CHANGES_FILTER: readonly FilterStep[] = [
-  [0x00, 0, 0, HEADER_BYTES],
+  [0x00, 0, 0, NETFILTER_BYTES],
   [0x01, 0, 0, attributes.mark],
   FIND,
   [0x15, 12, 0, 0],
@@ -77,7 +78,7 @@ const CHANGES_FILTER: readonly FilterStep[] = [
   [0x40, 0, 0, 4],
   [0x54, 0, 0, ours.mask],
   [0x15, 0, 8, ours.mark],
-  [0x00, 0, 0, HEADER_BYTES],
+  [0x00, 0, 0, NETFILTER_BYTES],
   [0x01, 0, 0, attributes.status],
   FIND,
   [0x15, 4, 0, 0],
@@ -225,7 +226,7 @@ class Table {
     });
   }
 
-  #answers(visit: (piece: Buffer, message: Parameters<Parameters<typeof eachMessage>[1]>[0]) => void): void {
+  #answers(visit: (piece: Buffer, message: Message) => void): void {
     for (;;) {
       const piece = this.#socket.receive();
       if (piece === undefined || piece === 'lost') return;

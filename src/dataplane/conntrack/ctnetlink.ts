@@ -1,15 +1,10 @@
 /**
- * Messages of the connection table as the kernel writes and reads them (linux/netfilter/nfnetlink_conntrack.h). A message
- * is a header of 16 bytes, 4 bytes with the family, and attributes: length, type, value, filled up to four bytes. Lengths
- * are in the order of the machine, values in that of the network. Here are the numbers; `heard.ts` reads, `requests.ts`
- * writes.
+ * Messages of the connection table as the kernel writes and reads them (linux/netfilter/nfnetlink_conntrack.h). Their form is
+ * that of `../netlink`; values are in the order of the network. Here are the numbers; `heard.ts` reads, `requests.ts` writes.
  */
 
 /** What a message is about. */
-export const messages = { new: 0x100, get: 0x101, delete: 0x102, error: 2, done: 3 } as const;
-
-/** Bytes before the first attribute. */
-export const HEADER_BYTES = 20;
+export const messages = { new: 0x100, get: 0x101, delete: 0x102 } as const;
 
 /** Types of the outermost attributes. */
 export const attributes = {
@@ -26,9 +21,6 @@ export const attributes = {
 } as const;
 /** Types inside a direction of a connection. */
 export const tuple = { addresses: 1, protocol: 2 } as const;
-/** An attribute that holds others says so in a bit of its type. */
-export const NESTED = 0x8000;
-export const TYPE_MASK = 0x3fff;
 
 /** Bits of a connection's status (enum ip_conntrack_status). */
 export const status = { seenReply: 0x2, assured: 0x4, confirmed: 0x8, sourceTranslated: 0x10 } as const;

@@ -1,6 +1,7 @@
 /** What the kernel says about connections: changes as they happen, and listings. */
+import { eachAttribute, type Message, NETFILTER_BYTES, TYPE_MASK } from '../netlink/message.ts';
 import { type AddressBytes, addressIn, type Connection, keyIn, protocols } from './connection.ts';
-import { attributes, HEADER_BYTES, messages, TYPE_MASK, tcpStates, tuple, WORTHY } from './ctnetlink.ts';
+import { attributes, messages, tcpStates, tuple, WORTHY } from './ctnetlink.ts';
 
 /** What a message says about a connection. */
 export interface Heard {
@@ -8,30 +9,6 @@ export interface Heard {
   readonly kind: 'open' | 'closed';
   readonly connection: Connection;
 }
-
-/** A message in a piece that the kernel sent. */
-export interface Message {
-  readonly type: number;
-  readonly sequence: number;
-  readonly start: number;
-  readonly end: number;
-}
-
-/** Calls back for each message in a piece that the kernel sent; `done` and `error` are for requests of ours. */
-export const eachMessage = (bytes: Buffer, visit: (message: Message) => void): void => {
-  for (let at = 0; at + 16 <= bytes.length; ) {
-    const length = bytes.readUInt32LE(at);
-    if (length < 16 || at + length > bytes.length) return;
-    visit({ type: bytes.readUInt16LE(at + 4), sequence: bytes.readUInt32LE(at + 8), start: at, end: at + length });
-    at += (length + 3) & ~3;
-  }
-};
-
-/** The error number of a message that answers a request; zero means that all is well, undefined that it is another message. */
-export const answerIn = (bytes: Buffer, message: Message): number | undefined => {
-  if (message.type === messages.done) return 0;
-  return message.type === messages.error ? -bytes.readInt32LE(message.start + 16) : undefined;
-};
 
 /** What a message says about a connection that is worth carrying on; undefined for anything else. */
 export const heardIn = (bytes: Buffer, message: Message): Heard | undefined => {
@@ -62,22 +39,19 @@ export const entryIn = (bytes: Buffer, { type, start, end }: Message): Entry | u
   let mark = 0;
   let zone = 0;
   let state: number = tcpStates.established;
-  for (let at = start + HEADER_BYTES; at + 4 <= end; ) {
-    const length = bytes.readUInt16LE(at);
-    if (length < 4 || at + length > end) return undefined;
-    const value = at + 4;
-    switch (bytes.readUInt16LE(at + 2) & TYPE_MASK) {
+  const isWhole = eachAttribute(bytes, start + NETFILTER_BYTES, end, (kind, value, valueEnd) => {
+    switch (kind) {
       case attributes.original:
-        original = tupleIn(bytes, value, at + length);
+        original = tupleIn(bytes, value, valueEnd);
         break;
       case attributes.reply:
-        reply = tupleIn(bytes, value, at + length);
+        reply = tupleIn(bytes, value, valueEnd);
         break;
       case attributes.status:
         bits = bytes.readUInt32BE(value);
         break;
       case attributes.protocolInfo:
-        state = tcpStateIn(bytes, value, at + length) ?? state;
+        state = tcpStateIn(bytes, value, valueEnd) ?? state;
         break;
       case attributes.mark:
         mark = bytes.readUInt32BE(value);
@@ -86,9 +60,8 @@ export const entryIn = (bytes: Buffer, { type, start, end }: Message): Entry | u
         zone = bytes.readUInt16BE(value);
         break;
     }
-    at += (length + 3) & ~3;
-  }
-  if (original === undefined || reply === undefined || zone !== 0) return undefined;
+  });
+  if (!isWhole || original === undefined || reply === undefined || zone !== 0) return undefined;
   const key = keyIn(bytesOf(original));
   if (key === undefined) return undefined;
   return {

@@ -1,10 +1,10 @@
 /** Requests to the connection table: list, get, create, delete. */
+import { aligned, flags, HEADER_BYTES, NESTED, NETFILTER_BYTES } from '../netlink/message.ts';
 import { type Connection, type ConnectionKey, protocolOf, protocols, widthOf } from './connection.ts';
-import { attributes, HEADER_BYTES, messages, NESTED, status, tcpStates, tuple, WORTHY } from './ctnetlink.ts';
+import { attributes, messages, status, tcpStates, tuple, WORTHY } from './ctnetlink.ts';
 
-const REQUEST = 0x1;
-const DUMP = 0x300;
-const CREATE_ONLY = 0x600;
+const LIST = flags.request | flags.dump;
+const CREATE_ONLY = flags.request | flags.create | flags.exclusive;
 const AF_INET = 2;
 const AF_INET6 = 10;
 
@@ -38,7 +38,7 @@ export class Requests {
 
   /** Asks for every connection with these bits of the mark that is worth carrying on. */
   list(sequence: number, { mark, mask }: { readonly mark: number; readonly mask: number }): void {
-    this.#message(messages.get, REQUEST | DUMP, sequence, 0, () => {
+    this.#message(messages.get, LIST, sequence, 0, () => {
       this.#number32(attributes.mark, mark);
       this.#number32(attributes.markMask, mask);
       // Kernels before 6.0 do not know it and tell more, which is left out when it is read.
@@ -49,7 +49,7 @@ export class Requests {
 
   /** Asks for every connection with these bits of the mark. */
   listAll(sequence: number, { mark, mask }: { readonly mark: number; readonly mask: number }): void {
-    this.#message(messages.get, REQUEST | DUMP, sequence, 0, () => {
+    this.#message(messages.get, LIST, sequence, 0, () => {
       this.#number32(attributes.mark, mark);
       this.#number32(attributes.markMask, mask);
     });
@@ -57,11 +57,13 @@ export class Requests {
 
   /** Asks for one connection. */
   get(sequence: number, key: ConnectionKey): void {
-    this.#message(messages.get, REQUEST, sequence, familyOf(key), () => this.#tuple(attributes.original, key, false));
+    this.#message(messages.get, flags.request, sequence, familyOf(key), () =>
+      this.#tuple(attributes.original, key, false),
+    );
   }
 
   delete(sequence: number, key: ConnectionKey): void {
-    this.#message(messages.delete, REQUEST, sequence, familyOf(key), () =>
+    this.#message(messages.delete, flags.request, sequence, familyOf(key), () =>
       this.#tuple(attributes.original, key, false),
     );
   }
@@ -71,23 +73,23 @@ export class Requests {
     const [width, port] = [widthOf(key), String.fromCharCode(eipPort >>> 8, eipPort & 0xff)];
     // As if the EIP were the pod: the replies of such a connection are the ones that are meant.
     const outward = (key.slice(0, 1) + port + key.slice(3, 5) + eip + key.slice(5 + width)) as ConnectionKey;
-    this.#message(messages.delete, REQUEST, sequence, familyOf(key), () =>
+    this.#message(messages.delete, flags.request, sequence, familyOf(key), () =>
       this.#tuple(attributes.reply, outward, true),
     );
   }
 
   /** Deletes a connection by its original direction, as the kernel had written it. */
   deleteRaw(sequence: number, family: number, original: Buffer): void {
-    this.#message(messages.delete, REQUEST, sequence, family, () => {
-      this.#bytes.fill(0, this.#size, this.#size + ((original.length + 3) & ~3));
+    this.#message(messages.delete, flags.request, sequence, family, () => {
+      this.#bytes.fill(0, this.#size, this.#size + aligned(original.length));
       original.copy(this.#bytes, this.#size);
-      this.#size += (original.length + 3) & ~3;
+      this.#size += aligned(original.length);
     });
   }
 
   /** Makes a connection as if its packets had come through here; refused if there is one of that name. */
   create(sequence: number, { key, eip, eipPort, mark }: Connection, timeoutSeconds: number): void {
-    this.#message(messages.new, REQUEST | CREATE_ONLY, sequence, familyOf(key), () => {
+    this.#message(messages.new, CREATE_ONLY, sequence, familyOf(key), () => {
       this.#tuple(attributes.original, key, false);
       // Replies as they would come without translation: the kernel turns them round itself and notes that it translates.
       this.#tuple(attributes.reply, key, true);
@@ -133,14 +135,14 @@ export class Requests {
     });
   }
 
-  #message(kind: number, flags: number, sequence: number, family: number, body: () => void): void {
+  #message(kind: number, wanted: number, sequence: number, family: number, body: () => void): void {
     const start = this.#size;
-    this.#bytes.fill(0, start, start + HEADER_BYTES);
+    this.#bytes.fill(0, start, start + NETFILTER_BYTES);
     this.#bytes.writeUInt16LE(kind, start + 4);
-    this.#bytes.writeUInt16LE(flags, start + 6);
+    this.#bytes.writeUInt16LE(wanted, start + 6);
     this.#bytes.writeUInt32LE(sequence, start + 8);
-    this.#bytes[start + 16] = family;
-    this.#size += HEADER_BYTES;
+    this.#bytes[start + HEADER_BYTES] = family;
+    this.#size += NETFILTER_BYTES;
     body();
     this.#bytes.writeUInt32LE(this.#size - start, start);
   }
@@ -154,9 +156,9 @@ export class Requests {
 
   #text(kind: number, value: string): void {
     const start = this.#size;
-    this.#bytes.fill(0, start + 4, start + 4 + ((value.length + 3) & ~3));
+    this.#bytes.fill(0, start + 4, start + 4 + aligned(value.length));
     this.#bytes.write(value, start + 4, 'latin1');
-    this.#size += (4 + value.length + 3) & ~3;
+    this.#size += aligned(4 + value.length);
     this.#head(start, kind, 4 + value.length);
   }
 

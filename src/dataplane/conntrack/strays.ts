@@ -8,8 +8,16 @@ import { EgressError } from '../../api/error.ts';
 import { SLOT_KIND, SLOT_MASK } from '../../core/node/numbers.ts';
 import { errorText, type Libc } from '../libc.ts';
 import { type NetfilterSocket, openNetfilterSocket } from '../netfilter-socket.ts';
-import { attributes, HEADER_BYTES, messages, TYPE_MASK } from './ctnetlink.ts';
-import { answerIn, eachMessage, type Message } from './heard.ts';
+import {
+  ATTRIBUTE_BYTES,
+  answerIn,
+  eachAttribute,
+  eachMessage,
+  HEADER_BYTES,
+  type Message,
+  NETFILTER_BYTES,
+} from '../netlink/message.ts';
+import { attributes, messages } from './ctnetlink.ts';
 import { REQUEST_BYTES, Requests } from './requests.ts';
 
 /** Slots that leave from this node now, and slots that did and leave elsewhere. */
@@ -81,25 +89,22 @@ const remove = (socket: NetfilterSocket, names: readonly RawName[]): void => {
 /** The name of a connection that has to go; undefined for any other. */
 const strayIn = (bytes: Buffer, { type, start, end }: Message, turned: Turned): RawName | undefined => {
   if (type !== messages.new) return undefined;
-  const family = bytes[start + 16] ?? 0;
+  const family = bytes[start + HEADER_BYTES] ?? 0;
   const width = family === AF_INET ? 4 : 16;
   let name: Buffer | undefined;
   let [source, sender, mark] = ['', '', 0];
-  for (let at = start + HEADER_BYTES; at + 4 <= end; ) {
-    const length = bytes.readUInt16LE(at);
-    if (length < 4 || at + length > end) return undefined;
-    const kind = bytes.readUInt16LE(at + 2) & TYPE_MASK;
-    // In a direction come, behind three headers of attributes, its source, one more, and its destination.
+  const isWhole = eachAttribute(bytes, start + NETFILTER_BYTES, end, (kind, at, valueEnd) => {
+    // In a direction come, behind two headers of attributes, its source, one more, and its destination.
     if (kind === attributes.original) {
-      name = Buffer.from(bytes.subarray(at, at + length));
-      source = bytes.toString('latin1', at + 12, at + 12 + width);
+      name = Buffer.from(bytes.subarray(at - ATTRIBUTE_BYTES, valueEnd));
+      source = bytes.toString('latin1', at + 8, at + 8 + width);
     } else if (kind === attributes.reply) {
-      sender = bytes.toString('latin1', at + 16 + width, at + 16 + 2 * width);
+      sender = bytes.toString('latin1', at + 12 + width, at + 12 + 2 * width);
     } else if (kind === attributes.mark) {
-      mark = bytes.readUInt32BE(at + 4);
+      mark = bytes.readUInt32BE(at);
     }
-    at += (length + 3) & ~3;
-  }
+  });
+  if (!isWhole) return undefined;
   const keepsSource = source === sender;
   const isStray = (keepsSource ? turned.here : turned.elsewhere).has(mark & SLOT_MASK);
   return isStray && name !== undefined ? { family, bytes: name } : undefined;

@@ -25,6 +25,21 @@ describe('a batch', () => {
     assert.ok(batch.includes(Buffer.from('held\0')));
   });
 
+  it('fills maps of other tables, and lets these sleep or wakes them', () => {
+    const elements = [{ key: new Uint8Array([10, 6, 0, 1]), value: new Uint8Array([192, 200, 0, 2]) }];
+    const batch = batchOf(
+      [{ family: 'ip', table: 'moves', set: 'others', elements }],
+      [{ family: 'ip', table: 'moves', isDormant: true }],
+    );
+    const types: number[] = [];
+    for (let at = 0; at < batch.length; at += batch.readUInt32LE(at)) types.push(batch.readUInt16LE(at + 4));
+    assert.deepEqual(types, [0x10, 0x0a0e, 0x0a0c, 0x0a00, 0x11]);
+    assert.ok(batch.includes(Buffer.from([10, 6, 0, 1])) && batch.includes(Buffer.from([192, 200, 0, 2])));
+    const asleep = Buffer.from([0, 0, 0, 1]);
+    const awake = batchOf([], [{ family: 'ip', table: 'moves', isDormant: false }]);
+    assert.deepEqual([batch.includes(asleep), awake.includes(asleep)], [true, false]);
+  });
+
   it('is cut where an attribute would be too long', () => {
     const elements = Array.from({ length: 1_001 }, () => ({ key: new Uint8Array(16), timeoutMs: 1, comment: '7' }));
     const batch = batchOf([{ family: 'ip6', set: 'held', elements }]);

@@ -5,14 +5,15 @@
  * the lease is let go by the kernel, whatever has become of the agent. Read Gate first.
  */
 import { EgressError } from '../../api/error.ts';
-import { type Ip, isIpv4, isIpv6, parseIp } from '../../core/ip/index.ts';
+import { type Ip, ipBytes, isIpv4, isIpv6, parseIp } from '../../core/ip/index.ts';
 import { errorText, type Libc } from '../libc.ts';
 import { openNetfilterSocket } from '../netfilter-socket.ts';
 import { isRecord, parseListing } from '../nft/listing.ts';
 import { isStale, refusalOf } from '../nft/refusal.ts';
 import { OWNED, SIGNATURE_SECONDS, SIGNATURES, TABLE } from '../nft/stored.ts';
 import type { Programs } from '../program.ts';
-import { batchOf, errorIn, type SetContent, type SetElement } from './set-batch.ts';
+import { movesIn, movesScript, movesTables, type Other } from './moves.ts';
+import { batchOf, errorIn, type SetContent, type SetElement, type TableState } from './set-batch.ts';
 
 /** An EIP that packets may leave with. */
 export interface Hold {
@@ -20,6 +21,8 @@ export interface Hold {
   readonly epoch: number;
   /** False: the kernel translates its packets but does not answer for it. */
   readonly isAnswered: boolean;
+  /** The other node of a move by plan, which gets what comes for the EIP and belongs to no connection here; see moves.ts. */
+  readonly other?: Other;
 }
 
 /** The part of the gate that is used all the time: sets what is held, and returns at once. */
@@ -76,11 +79,13 @@ export const gateScript = [
   '',
 ].join('\n');
 
-/** The tables of the gate in the network namespace in which the programs run. */
-export const createGateTables = (programs: Programs): GateTables => ({
+/** The tables of the gate in the network namespace in which the programs run; `device` is that of the tunnel. */
+export const createGateTables = (programs: Programs, device: string): GateTables => ({
   prepare: async () => {
     const ended = await programs.run(['nft', '-f', '-'], { input: gateScript });
     if (ended.code !== 0) throw refusalOf('make the tables of the gate', ended, gateScript);
+    // A kernel that cannot copy packets goes without: then a move by plan may lose those that are on their way.
+    await programs.run(['nft', '-f', '-'], { input: movesScript(device) });
   },
   read: async () => {
     const held: Pick<Hold, 'ip' | 'epoch'>[] = [];
@@ -93,8 +98,9 @@ export const createGateTables = (programs: Programs): GateTables => ({
     return held;
   },
   remove: async () => {
-    for (const family of ['arp', 'ip6']) {
-      const ended = await programs.run(['nft', 'delete', 'table', family, TABLE]);
+    const tables = [...(['arp', 'ip6'] as const).map((family) => ({ family, table: TABLE })), ...movesTables];
+    for (const { family, table } of tables) {
+      const ended = await programs.run(['nft', 'delete', 'table', family, table]);
       if (ended.code !== 0 && !isStale(ended)) throw refusalOf(`delete the table of the gate of ${family}`, ended);
     }
   },
@@ -109,8 +115,9 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
   if (typeof socket === 'number') {
     throw new EgressError('NFT_REFUSED', `open a socket to nftables: ${errorText(socket)}`);
   }
-  const load = (contents: readonly SetContent[]): string | undefined => {
-    const refused = socket.send(batchOf(contents));
+  let wereMoves: boolean | undefined;
+  const load = (contents: readonly SetContent[], tables: readonly TableState[] = []): string | undefined => {
+    const refused = socket.send(batchOf(contents, tables));
     if (refused !== 0) return errorText(refused);
     // The kernel has done all of it, and answered, before sending returns.
     const answers: Buffer[] = [];
@@ -124,7 +131,7 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
   return {
     hold: (held, leaseMs) => {
       const elementOf = ({ ip, epoch }: Hold): SetElement => ({
-        key: bytesOf(ip),
+        key: ipBytes(ip),
         timeoutMs: leaseMs,
         comment: `${epoch}`,
       });
@@ -149,10 +156,14 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
           elements: [{ key: signature, timeoutMs: SIGNATURE_SECONDS * 1000 }],
         },
       ]);
+      // Without its tables a move loses what is on its way; nothing else depends on them.
+      const hasMoves = held.some(({ other }) => other !== undefined);
+      if (hasMoves || wereMoves !== false) load(...movesIn(held));
+      wereMoves = hasMoves;
       return answered ?? sent;
     },
     cover: (ips) => {
-      const keys = (some: readonly Ip[]): readonly SetElement[] => some.map((ip) => ({ key: bytesOf(ip) }));
+      const keys = (some: readonly Ip[]): readonly SetElement[] => some.map((ip) => ({ key: ipBytes(ip) }));
       return load([
         { family: 'arp', set: COVERED, elements: keys(ips.filter(isIpv4)) },
         { family: 'ip6', set: COVERED, elements: keys(ips.filter(isIpv6)) },
@@ -178,18 +189,6 @@ const heldIn = (json: string): readonly Pick<Hold, 'ip' | 'epoch'>[] =>
 /** A set of targets has no type that nft knows, so it prints them as one long number. */
 const addressText = (text: string): string =>
   text.startsWith('0x') ? (text.slice(2).padStart(32, '0').match(/.{4}/g)?.join(':') ?? text) : text;
-
-/** The bytes of an address as they are on the wire. */
-const bytesOf = (ip: Ip): Uint8Array => {
-  if (isIpv4(ip)) return Buffer.from(ip.split('.').map(Number));
-  const [head = '', tail = ''] = ip.split('::').map((side) =>
-    side
-      .split(':')
-      .map((group) => (group === '' ? '' : group.padStart(4, '0')))
-      .join(''),
-  );
-  return Buffer.from(head + '0'.repeat(32 - head.length - tail.length) + tail, 'hex');
-};
 
 /** Both parts as one: the programs and the socket are of the same network namespace. */
 export const joinGate = (tables: GateTables, latch: Latch): Gate => ({ ...tables, ...latch });

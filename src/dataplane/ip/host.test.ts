@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { ip } from '../../core/testing/address.ts';
 import { hostOf, type ParentChoice } from './host.ts';
 import type { AddressListed, LinkListed, Listing, RouteListed } from './listing.ts';
-import { ip } from './testing/desired.ts';
 import { usualNames } from './testing/fake-network.ts';
 
 const address = (text: string, facts: Partial<AddressListed> = {}): AddressListed => {

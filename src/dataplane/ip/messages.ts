@@ -2,7 +2,8 @@
  * The lines of lines.ts as the netlink messages that `ip` and `bridge` make of them (iproute2 6.1), for those that come and
  * go with EIPs and peers. A line that is not known here has no message: it is for the program. Pure.
  */
-import { isIpv6, parseIp, positionOf } from '../../core/ip/index.ts';
+import { ipBytes, parseIp } from '../../core/ip/index.ts';
+import { attribute, flags, message } from '../netlink/message.ts';
 import type { Tool } from './change.ts';
 
 /** A message without the header's sequence number, which whoever sends it writes. */
@@ -24,13 +25,10 @@ export const messageOf = (tool: Tool, line: string, indexOf: IndexOf): Message |
 type Words = Readonly<Record<string, string | undefined>>;
 type Write = (words: Words, indexOf: IndexOf) => Message | undefined;
 
-// From linux/netlink.h, rtnetlink.h, if_addr.h, neighbour.h, fib_rules.h; alike on x86_64 and arm64.
-const NLM_F_REQUEST = 0x1;
-const NLM_F_ACK = 0x4;
-const NLM_F_REPLACE = 0x100;
-const NLM_F_EXCL = 0x200;
-const NLM_F_CREATE = 0x400;
-const PUT = NLM_F_CREATE | NLM_F_REPLACE;
+// From linux/rtnetlink.h, if_addr.h, neighbour.h, fib_rules.h; alike on x86_64 and arm64.
+const DROP = flags.request | flags.ack;
+const ADD = DROP | flags.create | flags.exclusive;
+const PUT = DROP | flags.create | flags.replace;
 const RTM_NEWADDR = 20;
 const RTM_DELADDR = 21;
 const RTM_NEWROUTE = 24;
@@ -70,10 +68,9 @@ const FRA_TABLE = 15;
 const FRA_FWMASK = 16;
 const FR_ACT_TO_TBL = 1;
 const FR_ACT_GOTO = 2;
-const HEADER_BYTES = 16;
 
 const writeAddress: Write = ({ verb, ip = '', length, device = '', nodad, preferred }, indexOf) => {
-  const [bytes, index] = [ipBytes(ip), indexOf(device)];
+  const [bytes, index] = [addressIn(ip), indexOf(device)];
   if (bytes === undefined || index === undefined) return undefined;
   const body = Buffer.alloc(8);
   body[0] = familyOf(bytes);
@@ -82,8 +79,8 @@ const writeAddress: Write = ({ verb, ip = '', length, device = '', nodad, prefer
   const lifetimes = Buffer.alloc(16);
   lifetimes.writeUInt32LE(Number(preferred), 0);
   lifetimes.writeUInt32LE(FOREVER, 4);
-  const [type, flags] = verb === 'del' ? [RTM_DELADDR, 0] : [RTM_NEWADDR, PUT];
-  return message(type, flags, [
+  const [type, wanted] = verb === 'del' ? [RTM_DELADDR, DROP] : [RTM_NEWADDR, PUT];
+  return message(type, wanted, [
     body,
     attribute(IFA_LOCAL, bytes),
     attribute(IFA_ADDRESS, bytes),
@@ -94,15 +91,15 @@ const writeAddress: Write = ({ verb, ip = '', length, device = '', nodad, prefer
 
 /** A neighbour, a proxy entry, or where a tunnel device sends frames for a MAC address. */
 const writeNeighbour: Write = ({ verb, ip = '', mac, device = '', proxy, forwarding, protocol }, indexOf) => {
-  const [bytes, index] = [ipBytes(ip), indexOf(device)];
+  const [bytes, index] = [addressIn(ip), indexOf(device)];
   if (bytes === undefined || index === undefined) return undefined;
   const body = Buffer.alloc(12);
   body[0] = forwarding === undefined ? familyOf(bytes) : AF_BRIDGE;
   body.writeInt32LE(index, 4);
   body.writeUInt16LE(forwarding === undefined ? NUD_PERMANENT : NUD_PERMANENT | NUD_NOARP, 8);
   body[10] = (proxy === undefined ? 0 : NTF_PROXY) | (forwarding === undefined ? 0 : NTF_SELF);
-  const [type, flags] = verb === 'del' ? [RTM_DELNEIGH, 0] : [RTM_NEWNEIGH, PUT];
-  return message(type, flags, [
+  const [type, wanted] = verb === 'del' ? [RTM_DELNEIGH, DROP] : [RTM_NEWNEIGH, PUT];
+  return message(type, wanted, [
     body,
     attribute(NDA_DST, bytes),
     ...(mac === undefined ? [] : [attribute(NDA_LLADDR, Buffer.from(mac.replaceAll(':', ''), 'hex'))]),
@@ -111,7 +108,7 @@ const writeNeighbour: Write = ({ verb, ip = '', mac, device = '', proxy, forward
 };
 
 const writeRoute: Write = ({ verb, via = '', device = '', onlink, metric, table = '' }, indexOf) => {
-  const [bytes, index] = [ipBytes(via), indexOf(device)];
+  const [bytes, index] = [addressIn(via), indexOf(device)];
   if (bytes === undefined || index === undefined) return undefined;
   const isDrop = verb === 'del';
   const body = Buffer.alloc(12);
@@ -119,8 +116,8 @@ const writeRoute: Write = ({ verb, via = '', device = '', onlink, metric, table 
   body[5] = isDrop ? 0 : RTPROT_BOOT;
   body[7] = RTN_UNICAST;
   body.writeUInt32LE(onlink === undefined ? 0 : RTNH_F_ONLINK, 8);
-  const [type, flags] = isDrop ? [RTM_DELROUTE, 0] : [RTM_NEWROUTE, PUT];
-  return message(type, flags, [
+  const [type, wanted] = isDrop ? [RTM_DELROUTE, DROP] : [RTM_NEWROUTE, PUT];
+  return message(type, wanted, [
     body,
     attribute(RTA_GATEWAY, bytes),
     attribute(RTA_OIF, u32(index)),
@@ -135,8 +132,8 @@ const writeRule =
     const body = Buffer.alloc(12);
     body[0] = family;
     body[7] = goto === undefined ? FR_ACT_TO_TBL : FR_ACT_GOTO;
-    const [type, flags] = verb === 'del' ? [RTM_DELRULE, 0] : [RTM_NEWRULE, NLM_F_CREATE | NLM_F_EXCL];
-    return message(type, flags, [
+    const [type, wanted] = verb === 'del' ? [RTM_DELRULE, DROP] : [RTM_NEWRULE, ADD];
+    return message(type, wanted, [
       body,
       attribute(FRA_PRIORITY, u32(Number(priority))),
       attribute(FRA_FWMARK, u32(Number(mark))),
@@ -170,38 +167,15 @@ const grammar: Readonly<Record<Tool, readonly (readonly [RegExp, Write])[]>> = {
   bridge: [[/^(?<forwarding>fdb) (?<verb>replace|del) (?<mac>\S+) dev (?<device>\S+) dst (?<ip>\S+)$/, writeNeighbour]],
 };
 
-const message = (type: number, flags: number, parts: readonly Buffer[]): Message => {
-  const content = Buffer.concat(parts);
-  const header = Buffer.alloc(HEADER_BYTES);
-  header.writeUInt32LE(HEADER_BYTES + content.length, 0);
-  header.writeUInt16LE(type, 4);
-  header.writeUInt16LE(NLM_F_REQUEST | NLM_F_ACK | flags, 6);
-  return Buffer.concat([header, content]);
-};
-
-/** Attributes begin at multiples of four. */
-const attribute = (type: number, value: Buffer): Buffer => {
-  const length = 4 + value.length;
-  const bytes = Buffer.alloc((length + 3) & ~3);
-  bytes.writeUInt16LE(length, 0);
-  bytes.writeUInt16LE(type, 2);
-  value.copy(bytes, 4);
-  return bytes;
-};
-
 const u32 = (value: number): Buffer => {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32LE(value);
   return bytes;
 };
 
-const familyOf = (address: Buffer): number => (address.length === 4 ? AF_INET : AF_INET6);
+const familyOf = (address: Uint8Array): number => (address.length === 4 ? AF_INET : AF_INET6);
 
-const ipBytes = (text: string): Buffer | undefined => {
+const addressIn = (text: string): Uint8Array | undefined => {
   const parsed = parseIp(text);
-  if (!parsed.ok) return undefined;
-  const digits = isIpv6(parsed.value) ? 32 : 8;
-  // IPv6 addresses lie behind those of IPv4, above their own digits.
-  const hex = positionOf(parsed.value).toString(16).padStart(digits, '0').slice(-digits);
-  return Buffer.from(hex, 'hex');
+  return parsed.ok ? ipBytes(parsed.value) : undefined;
 };

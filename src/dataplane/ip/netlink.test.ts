@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parseIp } from '../../core/ip/index.ts';
 import type { RuleDesired } from '../../core/node/desired.ts';
-import type { Programs } from '../program.ts';
+import { ip } from '../../core/testing/address.ts';
+import { createRefusingPrograms } from '../testing/refusing-programs.ts';
 import type { Change } from './change.ts';
 import {
   dropAddress,
@@ -22,11 +22,6 @@ import {
 import { type Message, messageOf } from './messages.ts';
 import { type RouteSocket, withRouteSocket } from './netlink.ts';
 
-const ip = (text: string) => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const device = 'egress.vxlan';
 const mac = '66:00:00:00:00:0b';
 const [four, six] = [ip('172.31.0.12'), ip('fd11::12')];
@@ -95,24 +90,21 @@ describe('messages of lines', () => {
 
 /** A socket and programs that keep what they were given. */
 const machine = (isTaken: boolean) => {
-  const bySocket: number[] = [];
-  const byProgram: string[] = [];
+  const bySocket: (number | string)[] = [];
   const socket: RouteSocket = {
     indexOf: () => 7,
     send: (messages: readonly Message[]) => {
       bySocket.push(messages.length);
       return isTaken;
     },
+    setGro: (name, isOn) => {
+      bySocket.push(`${name} ${isOn}`);
+      return isTaken;
+    },
     close: () => {},
   };
-  const programs: Programs = {
-    run: async (argv, options) => {
-      byProgram.push(`${argv.join(' ')} < ${options?.input ?? ''}`);
-      return { code: 1, stdout: '', stderr: 'the program says why' };
-    },
-    follow: async () => ({ code: 0, stdout: '', stderr: '' }),
-  };
-  return { bySocket, byProgram, programs: withRouteSocket(programs, socket) };
+  const programs = createRefusingPrograms();
+  return { bySocket, byProgram: programs.left, programs: withRouteSocket(programs, socket) };
 };
 
 const batch = ['ip', '-force', '-batch', '-'];
@@ -123,6 +115,15 @@ describe('a batch on a socket', () => {
     const { bySocket, byProgram, programs } = machine(true);
     assert.equal((await programs.run(batch, { input })).code, 0);
     assert.deepEqual([bySocket, byProgram], [[2], []]);
+  });
+
+  it('starts none for the one setting of a device that ip has no words for', async () => {
+    const [taking, refusing] = [machine(true), machine(false)];
+    const argv = ['ethtool', '-K', device, 'gro', 'off'];
+    assert.equal((await taking.programs.run(argv)).code, 0);
+    await refusing.programs.run(argv);
+    assert.deepEqual([taking.bySocket, taking.byProgram], [[`${device} false`], []]);
+    assert.deepEqual(refusing.byProgram, [`ethtool -K ${device} gro off < `]);
   });
 
   it('is for the program when the kernel refuses any of it', async () => {

@@ -5,7 +5,10 @@
  * Its failures are never told: when the kernel refuses any message, the program runs the whole batch and says why. Every line
  * of ours may be said twice.
  */
+import { indexOfInterface, setGroOfInterface } from '../interface.ts';
 import { type Libc, loadLibc, SOCK_CLOEXEC, SOCK_RAW } from '../libc.ts';
+import { AF_NETLINK } from '../netfilter-socket.ts';
+import { aligned, answerIn, eachMessage } from '../netlink/message.ts';
 import type { Programs } from '../program.ts';
 import { type Tool, tools } from './change.ts';
 import { type IndexOf, type Message, messageOf } from './messages.ts';
@@ -15,6 +18,8 @@ export interface RouteSocket {
   readonly indexOf: IndexOf;
   /** Sends messages in order, before it returns. True: the kernel took every one of them. */
   send(messages: readonly Message[]): boolean;
+  /** Has a device join packets that arrive on it, or not. True: it is so now. */
+  setGro(device: string, isOn: boolean): boolean;
   /** May be called twice. */
   close(): void;
 }
@@ -22,17 +27,23 @@ export interface RouteSocket {
 /** Opens a socket in the network namespace of the caller; undefined when the kernel does not let us. */
 export type OpenRouteSocket = () => RouteSocket | undefined;
 
-/** Programs of which batches are done by the socket where they can be. */
+/** Programs of which batches, and the one call of ethtool, are done by the socket where they can be. */
 export const withRouteSocket = (programs: Programs, socket: RouteSocket | undefined): Programs => {
   if (socket === undefined) return programs;
   return {
     ...programs,
     run: async (argv, options) => {
-      const messages = messagesOf(argv, options?.input ?? '', socket.indexOf);
-      const isDone = messages !== undefined && socket.send(messages);
+      const isDone = doneBy(socket, argv, options?.input ?? '');
       return isDone ? { code: 0, stdout: '', stderr: '' } : programs.run(argv, options);
     },
   };
+};
+
+const doneBy = (socket: RouteSocket, argv: readonly string[], input: string): boolean => {
+  const [, device, state] = /^ethtool -K (\S+) gro (on|off)$/.exec(argv.join(' ')) ?? [];
+  if (device !== undefined) return socket.setGro(device, state === 'on');
+  const messages = messagesOf(argv, input, socket.indexOf);
+  return messages !== undefined && socket.send(messages);
 };
 
 const batchEnd = ' -force -batch -';
@@ -53,16 +64,9 @@ const messagesOf = (argv: readonly string[], input: string, indexOf: IndexOf): r
 
 const isTool = (name: string): name is Tool => Object.hasOwn(tools, name);
 
-// From netlink(7), netdevice(7) and the headers of Linux; alike on x86_64 and arm64.
-const AF_NETLINK = 16;
+// From netlink(7) and the headers of Linux; alike on x86_64 and arm64.
 const NETLINK_ROUTE = 0;
 const MSG_DONTWAIT = 0x40;
-const NLMSG_ERROR = 2;
-const SIOCGIFINDEX = 0x8933;
-const NAME_BYTES = 16;
-// The kernel's struct ifreq: the name, then what was asked for.
-const REQUEST_BYTES = 40;
-const HEADER_BYTES = 16;
 const ROOM_BYTES = 64 * 1024;
 // Their answers have to fit into the socket until they are read.
 const MESSAGES_AT_ONCE = 64;
@@ -87,11 +91,11 @@ class KernelSocket implements RouteSocket {
     this.#descriptor = descriptor;
   }
 
-  readonly indexOf: IndexOf = (device) => {
-    const request = Buffer.alloc(REQUEST_BYTES);
-    if (this.#descriptor < 0 || request.write(device) >= NAME_BYTES) return undefined;
-    return this.#libc.ioctl(this.#descriptor, SIOCGIFINDEX, request) < 0 ? undefined : request.readInt32LE(NAME_BYTES);
-  };
+  readonly indexOf: IndexOf = (device) => indexOfInterface(this.#libc, this.#descriptor, device);
+
+  setGro(device: string, isOn: boolean): boolean {
+    return setGroOfInterface(this.#libc, this.#descriptor, device, isOn);
+  }
 
   send(messages: readonly Message[]): boolean {
     if (this.#descriptor < 0) return false;
@@ -109,12 +113,12 @@ class KernelSocket implements RouteSocket {
 
   #sendSome(messages: readonly Message[]): boolean {
     const first = this.#sequence + 1;
-    const bytes = Buffer.concat(messages.map(aligned));
+    const bytes = Buffer.concat(messages.map(padded));
     let at = 0;
     for (const { length } of messages) {
       this.#sequence += 1;
       bytes.writeUInt32LE(this.#sequence, at + 8);
-      at += multipleOfFour(length);
+      at += aligned(length);
     }
     const isSent = this.#libc.send(this.#descriptor, bytes, bytes.length, 0) === bytes.length;
     return isSent && this.#countTaken(first) === messages.length;
@@ -126,26 +130,13 @@ class KernelSocket implements RouteSocket {
     for (;;) {
       const length = this.#libc.recv(this.#descriptor, this.#room, ROOM_BYTES, MSG_DONTWAIT);
       if (length < 0) return taken;
-      const answers = answersIn(this.#room.subarray(0, length));
-      taken += answers.filter(({ number, code }) => number >= from && code === 0).length;
+      const answers = this.#room.subarray(0, length);
+      eachMessage(answers, (answer) => {
+        if (answer.sequence >= from && answerIn(answers, answer) === 0) taken += 1;
+      });
     }
   }
 }
 
-/** What the kernel says to each message: its number, and 0 or a negative error. */
-const answersIn = (bytes: Buffer): readonly { readonly number: number; readonly code: number }[] => {
-  const answers: { number: number; code: number }[] = [];
-  for (let at = 0; at + HEADER_BYTES + 4 <= bytes.length; ) {
-    const length = bytes.readUInt32LE(at);
-    if (length < HEADER_BYTES) break;
-    if (bytes.readUInt16LE(at + 4) === NLMSG_ERROR) {
-      answers.push({ number: bytes.readUInt32LE(at + 8), code: bytes.readInt32LE(at + HEADER_BYTES) });
-    }
-    at += multipleOfFour(length);
-  }
-  return answers;
-};
-
-const multipleOfFour = (length: number): number => (length + 3) & ~3;
-const aligned = (message: Message): Buffer =>
-  Buffer.concat([message, Buffer.alloc(multipleOfFour(message.length) - message.length)]);
+const padded = (message: Message): Buffer =>
+  Buffer.concat([message, Buffer.alloc(aligned(message.length) - message.length)]);

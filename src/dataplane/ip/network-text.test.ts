@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { NetworkDesired } from '../../core/node/desired.ts';
+import { ip } from '../../core/testing/address.ts';
 import type { Programs } from '../program.ts';
 import { createNetwork } from './network.ts';
-import { ip, networkDesired } from './testing/desired.ts';
+import { networkDesired } from './testing/desired.ts';
 import { createFakeNetwork, type FakeNetwork, hostLines, runningClock, usualNames } from './testing/fake-network.ts';
 
 /** What has been said since the last call, or since the node was made. */
@@ -158,6 +159,23 @@ describe('what is said to the kernel', () => {
         'ip: addr del fd11::11/112 dev egress.vxlan',
       ),
     );
+  });
+
+  test('the tunnel joins packets if that is desired, without another word to ip', async () => {
+    const network = createFakeNetwork();
+    const desired = networkDesired({ gateways: [] });
+    const links = desired.links.map((link) => (link.kind === 'vxlan' ? { ...link, hasGro: true } : link));
+    await apply(network, desired);
+    assert.equal(network.kernel.hasGro('egress.vxlan'), false);
+    const said = listenTo(network);
+    said();
+    await apply(network, { ...desired, links });
+    assert.equal(network.kernel.hasGro('egress.vxlan'), true);
+    network.kernel.say('ethtool -K egress.vxlan gro off');
+    network.distrust();
+    await apply(network, { ...desired, links });
+    assert.equal(network.kernel.hasGro('egress.vxlan'), true);
+    assert.equal(said(), '');
   });
 
   test('over IPv6, and without checksums', async () => {

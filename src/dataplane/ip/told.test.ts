@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parseIp } from '../../core/ip/index.ts';
 import type { NetworkDesired } from '../../core/node/desired.ts';
+import { ip } from '../../core/testing/address.ts';
 import { inStepWith } from './told.ts';
-
-const ip = (text: string) => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 
 const desired: NetworkDesired = {
   links: [{ kind: 'holder', name: 'egw-eip' }],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Programs } from '../program.ts';
+import { createRefusingPrograms } from '../testing/refusing-programs.ts';
 import { type NftLibrary, withNftLibrary } from './library.ts';
 
 const element = 'add element inet sallyport pod4 { 10.1.0.1 : 0x1 }\n';
@@ -8,7 +8,6 @@ const element = 'add element inet sallyport pod4 { 10.1.0.1 : 0x1 }\n';
 /** A library and programs that keep what they were given. */
 const machine = (isTaken: boolean) => {
   const byLibrary: string[] = [];
-  const byProgram: string[] = [];
   const library: NftLibrary = {
     run: (script) => {
       byLibrary.push(script);
@@ -16,14 +15,8 @@ const machine = (isTaken: boolean) => {
     },
     close: () => {},
   };
-  const programs: Programs = {
-    run: async (argv, options) => {
-      byProgram.push(`${argv.join(' ')} < ${options?.input ?? ''}`);
-      return { code: 1, stdout: '', stderr: 'the program says why' };
-    },
-    follow: async () => ({ code: 0, stdout: '', stderr: '' }),
-  };
-  return { byLibrary, byProgram, programs: withNftLibrary(programs, library) };
+  const programs = createRefusingPrograms();
+  return { byLibrary, byProgram: programs.left, programs: withNftLibrary(programs, library) };
 };
 
 describe('nft as a library', () => {

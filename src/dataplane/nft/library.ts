@@ -6,6 +6,8 @@
  * It is used for changes of elements only, and its failures are never told: what it does not take goes to the program,
  * which says why in words that refusal.ts reads, and which can be killed.
  */
+import { loadLibc, SOCK_CLOEXEC, SOCK_RAW } from '../libc.ts';
+import { AF_NETLINK, NETLINK_NETFILTER } from '../netfilter-socket.ts';
 import type { Programs } from '../program.ts';
 
 /** The library, ready to use. */
@@ -35,12 +37,6 @@ const LONGEST = 64 * 1024;
 const isSmallChange = (script: string): boolean =>
   script.length <= LONGEST && /^(?:(?:add|delete) element [^\n]*\n)+$/.test(script);
 
-// From netlink(7) and the headers of Linux; alike on x86_64 and arm64.
-const AF_NETLINK = 16;
-const SOCK_RAW = 3;
-const SOCK_CLOEXEC = 0o2000000;
-const NETLINK_NETFILTER = 12;
-
 /** Opens the library in the network namespace of the caller; undefined where the kernel has no such sockets. */
 export type OpenNftLibrary = () => NftLibrary | undefined;
 
@@ -50,9 +46,7 @@ export const loadNftLibrary = async (): Promise<OpenNftLibrary> => {
   const { default: koffi } = await import('koffi');
   const found = await Promise.try(() => koffi.load('libnftables.so.1')).catch(() => undefined);
   if (found === undefined) return () => undefined;
-  const own = koffi.load(null);
-  const openSocket = own.func('int socket(int domain, int type, int protocol)');
-  const closeSocket = own.func('int close(int socket)');
+  const libc = await loadLibc();
   const open = found.func('void *nft_ctx_new(uint32_t flags)');
   const free = found.func('void nft_ctx_free(void *context)');
   const keepOutput = found.func('int nft_ctx_buffer_output(void *context)');
@@ -61,9 +55,9 @@ export const loadNftLibrary = async (): Promise<OpenNftLibrary> => {
 
   return () => {
     // The library ends the process when it cannot have a socket, so it is tried before.
-    const descriptor: number = openSocket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+    const descriptor = libc.socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
     if (descriptor < 0) return undefined;
-    closeSocket(descriptor);
+    libc.close(descriptor);
     const opened: unknown = open(0);
     // Else it would print to the standard output and error of this process.
     keepOutput(opened);

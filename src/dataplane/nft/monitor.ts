@@ -3,6 +3,7 @@
  * and one that ends it. Most concern the tables of others, such as the one of kube-proxy: for those only a few bytes of
  * each message are looked at.
  */
+import { eachAttribute, eachMessage, HEADER_BYTES, NETFILTER_BYTES } from '../netlink/message.ts';
 import type { OpenChangeFeed } from './change-feed.ts';
 import { SIGNATURES, TABLE } from './stored.ts';
 
@@ -67,10 +68,6 @@ const NFTA_DATA_VALUE = 1;
 const NFTA_GEN_PROC_PID = 2;
 const NFTA_GEN_PROC_NAME = 3;
 
-const HEADER_BYTES = 16;
-// After the header of netlink comes that of netfilter: family, version, resource.
-const ATTRIBUTES_AT = HEADER_BYTES + 4;
-
 /** Cuts messages into transactions and finds those of others that concern our table. */
 export class TransactionReader {
   readonly #isOwn: (signature: number) => boolean;
@@ -85,11 +82,12 @@ export class TransactionReader {
   read(packets: readonly Buffer[]): ForeignChange | undefined {
     let found: ForeignChange | undefined;
     for (const packet of packets) {
-      for (const message of messagesIn(packet)) {
-        const change = this.#readMessage(message);
-        if (change === undefined) continue;
+      eachMessage(packet, ({ start, end }) => {
+        if (end - start < NETFILTER_BYTES) return;
+        const change = this.#readMessage(packet.subarray(start, end));
+        if (change === undefined) return;
         found = { who: change.who, concernsChains: change.concernsChains || found?.concernsChains === true };
-      }
+      });
     }
     return found;
   }
@@ -120,18 +118,18 @@ export class TransactionReader {
 
 /** Every message about nftables names its table in its first attribute. */
 const isOurs = (message: Buffer): boolean => {
-  const at = ATTRIBUTES_AT + 4;
+  const at = NETFILTER_BYTES + 4;
   const end = at + TABLE.length;
   return (
     message.length > end &&
-    message.readUInt16LE(ATTRIBUTES_AT + 2) === NFTA_TABLE &&
+    message.readUInt16LE(NETFILTER_BYTES + 2) === NFTA_TABLE &&
     message.toString('latin1', at, end) === TABLE &&
     message[end] === 0
   );
 };
 
 const signaturesIn = (message: Buffer): readonly number[] => {
-  const attributes = attributesIn(message.subarray(ATTRIBUTES_AT));
+  const attributes = attributesIn(message.subarray(NETFILTER_BYTES));
   if (textOf(attributes.get(NFTA_SET_ELEM_LIST_SET)?.[0]) !== SIGNATURES) return [];
   const elements = within(attributes.get(NFTA_SET_ELEM_LIST_ELEMENTS), NFTA_LIST_ELEM);
   const values = within(within(elements, NFTA_SET_ELEM_KEY), NFTA_DATA_VALUE);
@@ -140,34 +138,20 @@ const signaturesIn = (message: Buffer): readonly number[] => {
 
 /** Process ids are those of the host; in a container nobody has them, so the name of the program comes first. */
 const writerOf = (message: Buffer): string => {
-  const attributes = attributesIn(message.subarray(ATTRIBUTES_AT));
+  const attributes = attributesIn(message.subarray(NETFILTER_BYTES));
   const name = textOf(attributes.get(NFTA_GEN_PROC_NAME)?.[0]) ?? 'unknown';
   const pid = attributes.get(NFTA_GEN_PROC_PID)?.[0];
   return pid?.length === 4 ? `${name}, process ${pid.readUInt32BE()}` : name;
 };
 
-/** The messages of a packet; each says its length, and starts at a multiple of four. */
-function* messagesIn(packet: Buffer): Generator<Buffer, undefined> {
-  for (let at = 0; at + ATTRIBUTES_AT <= packet.length; ) {
-    const length = packet.readUInt32LE(at);
-    if (length < HEADER_BYTES || length > packet.length - at) return;
-    if (length >= ATTRIBUTES_AT) yield packet.subarray(at, at + length);
-    at += aligned(length);
-  }
-}
-
-/** Values by type. A list repeats a type, so each has several. The top two bits of a type are flags. */
+/** Values by type. A list repeats a type, so each has several. */
 const attributesIn = (bytes: Buffer): ReadonlyMap<number, readonly Buffer[]> => {
   const found = new Map<number, Buffer[]>();
-  for (let at = 0; at + 4 <= bytes.length; ) {
-    const length = bytes.readUInt16LE(at);
-    if (length < 4) break;
-    const type = bytes.readUInt16LE(at + 2) & 0x3fff;
+  eachAttribute(bytes, 0, bytes.length, (type, start, end) => {
     const values = found.get(type) ?? [];
-    values.push(bytes.subarray(at + 4, at + length));
+    values.push(bytes.subarray(start, end));
     found.set(type, values);
-    at += aligned(length);
-  }
+  });
   return found;
 };
 
@@ -177,5 +161,3 @@ const within = (nested: readonly Buffer[] | undefined, type: number): readonly B
 
 /** A text that ends with a zero byte. */
 const textOf = (bytes: Buffer | undefined): string | undefined => bytes?.toString('latin1').replace(/\0.*$/s, '');
-
-const aligned = (length: number): number => (length + 3) & ~3;

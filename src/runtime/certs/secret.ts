@@ -2,18 +2,12 @@
  * The Secret that holds a CertificateState. `tls.crt`, `tls.key` and `ca.crt` have the names other tools expect;
  * the rest is ours. What cannot be read counts as absent, and rotation replaces it.
  */
-import type { KubeObject, Resource } from '../kube/resource.ts';
+import { coreResource, type KubeObject } from '../kube/resource.ts';
 import { type KeyPair, parseCertificate } from './authority.ts';
 import { type CertificateState, caBundle } from './rotation.ts';
 
 /** Where Secrets live on the API server. */
-export const secretResource: Resource = {
-  group: '',
-  version: 'v1',
-  plural: 'secrets',
-  kind: 'Secret',
-  namespaced: true,
-};
+export const secretResource = coreResource('secrets', 'Secret', true);
 
 /** The name of one Secret. */
 export interface SecretRef {

@@ -19,9 +19,9 @@ import {
 import type { KubeClientOptions, RequestRecord } from './caller.ts';
 import type { KubeClient, WatchEvent } from './client.ts';
 import { createKubeClient } from './http-client.ts';
-import type { KubeObject, Resource } from './resource.ts';
+import { coreResource, type KubeObject, type Resource } from './resource.ts';
 
-const configMaps: Resource = { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', namespaced: true };
+const configMaps = coreResource('configmaps', 'ConfigMap', true);
 const policies: Resource = {
   group: 'test.io',
   version: 'v1beta1',

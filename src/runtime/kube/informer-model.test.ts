@@ -12,9 +12,9 @@ import { fastClock } from '../testing/fast-clock.ts';
 import type { Fault, StreamFault } from '../testing/faults.ts';
 import { createKubeClient } from './http-client.ts';
 import { Informer } from './informer.ts';
-import { type KubeObject, keyOf, type Resource } from './resource.ts';
+import { coreResource, type KubeObject, keyOf } from './resource.ts';
 
-const configMaps: Resource = { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', namespaced: true };
+const configMaps = coreResource('configmaps', 'ConfigMap', true);
 const names = ['a', 'b', 'c', 'd', 'e'];
 const pageSize = 2;
 
@@ -105,6 +105,7 @@ async function check(hasStreamingLists: boolean, steps: readonly Step[]): Promis
   // Versions fall while names rise, so that a reading which breaks half-way cannot be resumed by luck.
   for (const name of names.toReversed()) await perform(server, { kind: 'put', name, value: 0 });
   let requests = 0;
+  let timeouts = 0;
   const client = createKubeClient({
     access: server.access,
     userAgent: 'test',
@@ -122,6 +123,10 @@ async function check(hasStreamingLists: boolean, steps: readonly Step[]): Promis
     random: Math.random,
     pageSize,
     stallMs: 4_000,
+    // These are 200 ms of the machine, and a busy one may take them from us without any fault of the server.
+    onProblem: (problem) => {
+      if (problem.kind === 'disconnected' && problem.error.reason === 'Timeout') timeouts += 1;
+    },
   });
   const told = new Map<string, { value: number }>();
   informer.subscribe((change) => {
@@ -138,11 +143,11 @@ async function check(hasStreamingLists: boolean, steps: readonly Step[]): Promis
     await Promise.race([running, informer.synced]);
     const isEqual = () =>
       truth.size === informer.store.size && [...truth].every(([key, data]) => isSame(informer.store.get(key), data));
-    await eventually('the store equals what the server holds', isEqual, 3_000);
+    await eventually('the store equals what the server holds', isEqual);
     assert.deepEqual(told, new Map(informer.store.entries()), 'what listeners were told equals the store');
     // A round is at most all pages and a watch. One more is for the start, one for learning that lists do not stream.
     const perRound = Math.ceil(names.length / pageSize) + 1;
-    const limit = (steps.filter(isDisruptive).length + 2) * perRound;
+    const limit = (steps.filter(isDisruptive).length + timeouts + 2) * perRound;
     assert.ok(requests <= limit, `${requests} requests, at most ${limit} are explained by faults`);
   } finally {
     stop.abort();

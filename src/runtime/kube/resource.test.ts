@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { apiVersionOf, pathOf, type Resource, refKey, refOf } from './resource.ts';
+import { apiVersionOf, coreResource, pathOf, type Resource, refKey, refOf } from './resource.ts';
 
-const pods: Resource = { group: '', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+const pods = coreResource('pods', 'Pod', true);
 const policies: Resource = {
   group: 'test.io',
   version: 'v1beta1',

@@ -4,6 +4,7 @@ import { afterEach, test } from 'node:test';
 import { createAuthority, issue, type KeyPair } from '../certs/authority.ts';
 import { ManualClock, systemClock } from '../process/clock.ts';
 import { createLog } from '../process/log.ts';
+import { eventually } from '../testing/eventually.ts';
 import { type AdmissionDeps, AdmissionServer, defaultAdmissionLimits } from './admission.ts';
 
 const now = new Date();
@@ -152,6 +153,24 @@ test('a body above the limit is refused with 413', async () => {
   const { status, body } = await send(port, review({ object: { pad: 'x'.repeat(200_000) } }));
   assert.equal(status, 413);
   assert.match(body, /larger than 1000 bytes/);
+});
+
+test('a body that does not come is refused with 408', async () => {
+  const clock = new ManualClock();
+  const { port } = await start({ clock });
+  const headers = { 'content-type': 'application/json', 'content-length': 100 };
+  const options = { host, port, ca: authority.certificatePem, path, method: 'POST', headers, agent: false } as const;
+  let status: number | undefined;
+  const request = httpsRequest(options, (response) => {
+    status = response.statusCode;
+    response.destroy();
+  });
+  request.on('error', () => {}).write('{');
+  await eventually('the answer', async () => {
+    await clock.advance(defaultAdmissionLimits.receiveMs);
+    return status !== undefined;
+  });
+  assert.equal(status, 408);
 });
 
 test('a handler with a bug is answered with 500 and logged, and the server goes on', async () => {

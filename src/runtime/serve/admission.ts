@@ -47,7 +47,10 @@ export const defaultAdmissionLimits: AdmissionLimits = {
   receiveMs: 10_000,
 };
 
-/** The API server keeps idle connections for 90 s. Ours must live longer, or it would send into a closing one. */
+/**
+ * The API server keeps idle connections for 90 s. Ours must live longer, or it would send into a closing one and the user
+ * would get a 500. That goes also for connections on which nothing was asked yet: it opens some in advance.
+ */
 const keepAliveMs = 120_000;
 
 /** An answer that is not a verdict: HTTP status and one sentence. */
@@ -75,8 +78,9 @@ export class AdmissionServer {
       (request, response) => void this.#serve(request, response),
     );
     this.#server.keepAliveTimeout = keepAliveMs;
-    this.#server.requestTimeout = this.#limits.receiveMs;
-    this.#server.headersTimeout = this.#limits.receiveMs;
+    // Both count from the moment of connecting when nothing was asked yet. How long a body may take is up to #body.
+    this.#server.requestTimeout = keepAliveMs;
+    this.#server.headersTimeout = keepAliveMs;
   }
 
   /** Resolves with the port; throws PORT_IN_USE. */
@@ -134,7 +138,10 @@ export class AdmissionServer {
     if (!/^application\/json\b/.test(request.headers['content-type'] ?? '')) {
       throw new Refusal(415, 'the body must be application/json');
     }
-    const review = parseReview(await this.#body(request));
+    const { receiveMs } = this.#limits;
+    const late = (): Error => new Refusal(408, `the body did not arrive within ${receiveMs} ms`);
+    const body = await withLimit(this.#deps.clock, { ms: receiveMs, error: late }, () => this.#body(request));
+    const review = parseReview(body);
     if (!review.ok) throw new Refusal(400, review.message);
     const ms = this.#limits.handlerMs;
     const error = (): Error => new Error(`no verdict within ${ms} ms`);

@@ -4,7 +4,7 @@ import { type TestContext, test } from 'node:test';
 import { isConflict, isGone } from '../kube/api-error.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { createKubeClient } from '../kube/http-client.ts';
-import type { KubeObject, Resource } from '../kube/resource.ts';
+import { coreResource, type KubeObject, type Resource } from '../kube/resource.ts';
 import { systemClock } from '../process/clock.ts';
 import { startTestApiServer, type TestApiServer } from './api-server.ts';
 
@@ -15,7 +15,7 @@ const leases: Resource = {
   kind: 'Lease',
   namespaced: true,
 };
-const namespaces: Resource = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false };
+const namespaces = coreResource('namespaces', 'Namespace', false);
 
 interface Lease extends KubeObject {
   readonly spec: { readonly holder: string };

@@ -2,6 +2,7 @@
  * Histories: what one kind of fault may do and what it may not. Each returns what went wrong, as sentences; none is good.
  * A seed is a whole history: the nodes, their clocks, the links, every fault and every message.
  */
+import type { Ip } from '../../ip/index.ts';
 import type { OwnershipPlan } from '../port.ts';
 import { Chance } from './chance.ts';
 import type { Node } from './network.ts';
@@ -84,6 +85,10 @@ const move = (options: ScheduleOptions, chance: Chance): readonly string[] => {
     for (const eip of eips) {
       const isCarried = network.nodes.some(({ kernel }) => ['owned', 'carried'].includes(kernel.get(eip)?.mode ?? ''));
       if (!isCarried && faults.length === 0) faults.push(`${eip} is carried by nobody at ${timeMs} ms`);
+      const alone = network.nodes.find((node) => !isExpected(node, eip, network.nodes));
+      if (alone !== undefined && faults.length === 0) {
+        faults.push(`${alone.name} hands packets of ${eip} to a node that does not expect them at ${timeMs} ms`);
+      }
     }
   }
   for (const { eip, candidates } of plan.eips) {
@@ -91,6 +96,14 @@ const move = (options: ScheduleOptions, chance: Chance): readonly string[] => {
     if (owner !== candidates[0]) faults.push(`${eip} is owned by ${owner}, and should be by ${candidates[0]}`);
   }
   return [...faults, ...judge.faults];
+};
+
+/** Whether an owner that hands packets of an EIP to another node finds that one ready for them. */
+const isExpected = ({ name, kernel }: Node, eip: Ip, nodes: readonly Node[]): boolean => {
+  const { mode, other } = kernel.get(eip) ?? {};
+  if (mode !== 'owned' || other === undefined) return true;
+  const there = nodes.find((node) => node.name === other)?.kernel.get(eip);
+  return there?.mode === 'carried' && there.other === name;
 };
 
 /** Links are cut in any way while agents run: never two owners, and epochs only grow. No clock is off by more than it may. */

@@ -5,7 +5,7 @@
 import type { Ip } from '../../ip/index.ts';
 import type { Holding, Message } from '../message.ts';
 import type { Ownership as OwnershipClass, OwnershipSettings } from '../ownership.ts';
-import type { Effect, HoldMode, Input, OwnershipPlan } from '../port.ts';
+import type { Effect, Held, HoldMode, Input, OwnershipPlan } from '../port.ts';
 import type { Timing } from '../timing.ts';
 import { Agenda } from './agenda.ts';
 import type { Chance } from './chance.ts';
@@ -32,7 +32,7 @@ export interface Node {
   isPaused: boolean;
   hasApi: boolean;
   /** What the kernel holds, and until when by the node's clock. */
-  kernel: ReadonlyMap<Ip, { readonly epoch: number; readonly mode: HoldMode }>;
+  kernel: ReadonlyMap<Ip, Omit<Held, 'eip'>>;
   leaseUntilMs: number;
   /** The node was not itself until then: its agent had been down or stopped. */
   excusedUntilMs: number;
@@ -272,7 +272,7 @@ export class Network {
         this.#echo(node, effect.node, effect.sequence);
         break;
       case 'hold':
-        node.kernel = new Map(effect.held.map(({ eip, epoch, mode }) => [eip, { epoch, mode }]));
+        node.kernel = new Map(effect.held.map(({ eip, ...held }) => [eip, held]));
         node.leaseUntilMs = this.localMs(node) + this.#settings.timing.leaseMs;
         this.#prepare(node, effect.held);
         this.#settings.onHold(node);

@@ -1,5 +1,6 @@
 /** Stage: a cluster in a network, about to start, with its judge. What happens to it is in histories.ts and storm.ts. */
-import { type Ip, parseIp } from '../../ip/index.ts';
+import type { Ip } from '../../ip/index.ts';
+import { ip } from '../../testing/address.ts';
 import { Ownership, type OwnershipSettings } from '../ownership.ts';
 import type { Effect, OwnershipPlan } from '../port.ts';
 import { type Timing, timingOf } from '../timing.ts';
@@ -39,12 +40,7 @@ export interface StageSettings {
 export const quietLinks: Links = { loss: 0, doubling: 0, delayMs: [0.2, 1], stragglers: 0 };
 
 /** All EIPs that schedules use. */
-const eipTexts = ['10.6.1.1', '10.6.1.2', '10.6.1.3', '10.6.1.4'];
-export const allEips: readonly Ip[] = eipTexts.map((text) => {
-  const parsed = parseIp(text);
-  if (!parsed.ok) throw new Error(`${text} is not an address`);
-  return parsed.value;
-});
+export const allEips: readonly Ip[] = ['10.6.1.1', '10.6.1.2', '10.6.1.3', '10.6.1.4'].map(ip);
 
 /** Puts up a cluster whose agents start at about the same time. */
 export const stageOf = (options: ScheduleOptions, settings: StageSettings, chance: Chance): Stage => {

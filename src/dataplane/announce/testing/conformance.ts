@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Ip, parseIp } from '../../../core/ip/index.ts';
+import type { Ip } from '../../../core/ip/index.ts';
+import { ip as address } from '../../../core/testing/address.ts';
 import type { Announcer, AnnouncerDeps } from '../announcer.ts';
 import { machineTimers, manualTimers } from './timers.ts';
 
@@ -33,11 +34,6 @@ const ELSEWHERE = '66:00:00:00:00:99';
 const ANSWER_MS = 2000;
 const SILENCE_MS = 25;
 
-const address = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const families = {
   IPv4: { eip: address('10.6.0.100'), other: address('10.6.0.101') },
   IPv6: { eip: address('fd06::100'), other: address('fd06::101') },

@@ -1,14 +1,9 @@
 /** What every Conntrack must do: run on the fake in the unit tests, and on Linux in test/kernel. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Ip, parseIp } from '../../../core/ip/index.ts';
+import type { Ip } from '../../../core/ip/index.ts';
+import { ip } from '../../../core/testing/address.ts';
 import type { Conntrack } from '../conntrack.ts';
-
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 
 /** A connection table for one test, empty at first. */
 export interface World extends AsyncDisposable {

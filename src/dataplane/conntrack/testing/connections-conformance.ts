@@ -1,8 +1,8 @@
 /** What every Connections must do: run on the fake in the unit tests, and on Linux in test/kernel. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Ip, parseIp } from '../../../core/ip/index.ts';
 import { replyMark, slotMark } from '../../../core/node/numbers.ts';
+import { ip } from '../../../core/testing/address.ts';
 import { addressBytes, type Connection, type ConnectionKey, keyOf, type Protocol } from '../connection.ts';
 import type { Connections } from '../connections.ts';
 import { areSameConnections } from './fake-connections.ts';
@@ -17,13 +17,6 @@ export interface ConnectionsWorld extends AsyncDisposable {
   /** The mark of a connection and the source that the outside sees, as text; undefined if there is none of that name. */
   read(key: ConnectionKey): Promise<{ readonly mark: number; readonly leavesAs: string } | undefined>;
 }
-
-/** Reads an address that the test has written. */
-export const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 
 export const sample = {
   4: { pod: ip('10.244.1.2'), outside: ip('192.0.2.1'), eip: ip('10.9.0.100') },

@@ -1,7 +1,8 @@
 /** What every gate does; the world of a test says who outside gets an answer. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Ip, parseIp } from '../../../core/ip/index.ts';
+import type { Ip } from '../../../core/ip/index.ts';
+import { ip } from '../../../core/testing/address.ts';
 import type { Gate } from '../gate.ts';
 
 /** A node with the two addresses below, and somebody who asks for them. */
@@ -13,10 +14,6 @@ export interface GateWorld extends AsyncDisposable {
   tamper(): Promise<void>;
 }
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  return parsed.ok ? parsed.value : assert.fail(text);
-};
 export const gateIps = [ip('10.6.0.100'), ip('fd06::100')] as const;
 const leaseMs = 60_000;
 const held = gateIps.map((one, index) => ({ ip: one, epoch: index + 3, isAnswered: true }));

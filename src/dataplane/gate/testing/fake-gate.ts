@@ -7,6 +7,8 @@ export interface FakeGate extends Gate {
   answered(): readonly Ip[];
   /** EIPs that packets may leave with. */
   sent(): readonly Ip[];
+  /** EIP -> the tunnel address to which goes what belongs to no connection here. */
+  others(): ReadonlyMap<Ip, Ip>;
   readonly covered: ReadonlySet<Ip>;
   /** As somebody who takes the tables away. */
   tamper(): void;
@@ -30,6 +32,7 @@ export const createFakeGate = (clock: { monotonicMs(): number }): FakeGate => {
     },
     answered: () => answered().map(({ ip }) => ip),
     sent: () => now().map(({ ip }) => ip),
+    others: () => new Map(now().flatMap(({ ip, other }) => (other === undefined ? [] : [[ip, other.via] as const]))),
     tamper: () => {
       hasTables = false;
       held = [];

@@ -1,7 +1,8 @@
 /** What every Network must do, whatever kernel is below it: run on the fake in the unit tests, and on Linux in test/kernel. */
 import assert from 'node:assert/strict';
 import { describe } from 'node:test';
-import { everything, ip, networkDesired } from './desired.ts';
+import { ip } from '../../../core/testing/address.ts';
+import { everything, networkDesired } from './desired.ts';
 import { usualNames } from './fake-network.ts';
 import { applied, essence, nodeTests, type World } from './node.ts';
 import { drifts, foreign, secondComer, takenAway } from './tampering.ts';

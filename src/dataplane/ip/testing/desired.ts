@@ -1,5 +1,5 @@
 /** Desired networks for tests, in the shape that core gives them. */
-import { type Ip, parseIp, parseIpv6 } from '../../../core/ip/index.ts';
+import { parseIpv6 } from '../../../core/ip/index.ts';
 import type { NetworkDesired, RuleDesired } from '../../../core/node/desired.ts';
 import {
   GATEWAY_MASK,
@@ -12,6 +12,7 @@ import {
   SLOT_KIND,
   WHOLE_MASK,
 } from '../../../core/node/numbers.ts';
+import { ip } from '../../../core/testing/address.ts';
 import type { DeviceNames } from '../ours.ts';
 import { usualNames } from './fake-network.ts';
 
@@ -34,13 +35,6 @@ export interface NetworkWish {
   /** Whether packets that are not ours jump over our rules. */
   readonly hasJump?: boolean;
 }
-
-/** An address that a test writes down. */
-export const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  if (!parsed.ok) throw new Error(parsed.message);
-  return parsed.value;
-};
 
 const ipv6 = (text: string) => {
   const parsed = parseIpv6(text);
@@ -73,6 +67,7 @@ export const networkDesired = (wish: NetworkWish = {}): NetworkDesired => {
         mac: macOf(self),
         mtu,
         hasChecksums: true,
+        hasGro: false,
       },
       ...(eips.length === 0 ? [] : [{ kind: 'holder', name: holder } as const]),
     ],

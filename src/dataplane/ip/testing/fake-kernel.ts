@@ -5,7 +5,7 @@
 import type { Ended, Programs } from '../../program.ts';
 import { execute } from './kernel-commands.ts';
 import { show } from './kernel-output.ts';
-import { CommandFailed, emptyState } from './kernel-state.ts';
+import { CommandFailed, emptyState, type FakeState } from './kernel-state.ts';
 
 export interface FakeKernel {
   readonly programs: Programs;
@@ -19,6 +19,8 @@ export interface FakeKernel {
   endMonitors(): void;
   /** How many monitors listen now. */
   readonly monitors: number;
+  /** Whether a device joins packets that arrive on it; undefined when there is none of that name. */
+  hasGro(device: string): boolean | undefined;
 }
 
 interface Monitor {
@@ -56,6 +58,7 @@ export const createFakeKernel = (lacks: readonly string[] = []): FakeKernel => {
 
   const run = (argv: readonly string[], input: string): Ended => {
     const [program = '', ...rest] = argv;
+    if (program === 'ethtool') return ethtool(state, rest);
     const flags = rest.filter((word) => word.startsWith('-'));
     const family = flags.includes('-6') ? 6 : 4;
     const tool = family === 6 ? `${program} -6` : program;
@@ -117,7 +120,17 @@ export const createFakeKernel = (lacks: readonly string[] = []): FakeKernel => {
     get monitors() {
       return monitors.size;
     },
+    hasGro: (device) => state.links.get(device)?.hasGro,
   };
+};
+
+/** `ethtool -K DEVICE gro on`, and nothing else of it. */
+const ethtool = (state: FakeState, [flag, device = '', feature, to]: readonly string[]): Ended => {
+  const link = state.links.get(device);
+  if (flag !== '-K' || feature !== 'gro' || link === undefined)
+    return { code: 1, stdout: '', stderr: 'no such device' };
+  link.hasGro = to === 'on';
+  return { code: 0, stdout: '', stderr: '' };
 };
 
 /** What a monitor prints about a command that was done, as far as it names its object. Proxy entries are never told. */

@@ -7,6 +7,8 @@ export interface FakeLink {
   mac: string;
   alias: string | undefined;
   master: string | undefined;
+  /** As `ethtool -K` sets it. */
+  hasGro: boolean;
   /** Words of `link add ... type vxlan`, by name; a word without value is the empty text. */
   readonly options: ReadonlyMap<string, string>;
 }
@@ -76,6 +78,7 @@ export const linkOf = (
   mac,
   alias: undefined,
   master: undefined,
+  hasGro: true,
   options,
 });
 

@@ -1,5 +1,7 @@
 /** Netlink packets as the kernel sends them for a transaction of nftables, for the fake feed and the tests of the monitor. */
 
+import { attribute, message, netfilterHead, text } from '../../netlink/message.ts';
+
 /** A transaction: what it changed and who made it. */
 export interface Transaction {
   readonly table: string;
@@ -19,44 +21,27 @@ const NEWGEN = 0x0a0f;
 
 /** The packets of one transaction: its changes, then its end. */
 export const packetsOf = ({ table, concernsChains, signatures, program, pid }: Transaction): readonly Buffer[] => {
-  const named = attribute(1, text(table));
+  const named = text(1, table);
   const change = concernsChains
-    ? message(NEWRULE, INET, [named, attribute(2, text('arrive'))])
-    : message(DELSETELEM, INET, [named, attribute(2, text('pod4'))]);
+    ? message(NEWRULE, 0, [netfilterHead(INET), named, text(2, 'arrive')])
+    : message(DELSETELEM, 0, [netfilterHead(INET), named, text(2, 'pod4')]);
   const signed = signatures.map((signature) => {
     const key = attribute(1, attribute(1, number(signature, 'LE')));
-    return message(NEWSETELEM, INET, [
+    return message(NEWSETELEM, 0, [
+      netfilterHead(INET),
       named,
-      attribute(2, text('signatures')),
+      text(2, 'signatures'),
       attribute(0x8003, attribute(0x8001, key)),
     ]);
   });
   const end = message(NEWGEN, 0, [
+    netfilterHead(0),
     attribute(1, number(1, 'BE')),
     attribute(2, number(pid, 'BE')),
-    attribute(3, text(program)),
+    text(3, program),
   ]);
   return [Buffer.concat([change, ...signed]), end];
 };
-
-const message = (type: number, family: number, attributes: readonly Buffer[]): Buffer => {
-  const body = Buffer.concat(attributes);
-  const header = Buffer.alloc(20);
-  header.writeUInt32LE(header.length + body.length, 0);
-  header.writeUInt16LE(type, 4);
-  header.writeUInt8(family, 16);
-  return Buffer.concat([header, body]);
-};
-
-const attribute = (type: number, value: Buffer): Buffer => {
-  const bytes = Buffer.alloc((4 + value.length + 3) & ~3);
-  bytes.writeUInt16LE(4 + value.length, 0);
-  bytes.writeUInt16LE(type, 2);
-  value.copy(bytes, 4);
-  return bytes;
-};
-
-const text = (value: string): Buffer => Buffer.from(`${value}\0`, 'latin1');
 
 const number = (value: number, order: 'LE' | 'BE'): Buffer => {
   const bytes = Buffer.alloc(4);

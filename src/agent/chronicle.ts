@@ -1,0 +1,100 @@
+/**
+ * Chronicle is what the agent tells people about its node, as log lines, events at its EgressTunnel and counts. Numbers that
+ * change are in the log only, so that repeats of an event are one event that counts.
+ */
+import { resourceOf } from '../api/kinds.ts';
+import type { Reason } from '../api/reasons.ts';
+import { type Finding, finding } from '../core/finding.ts';
+import type { Ip } from '../core/ip/index.ts';
+import type { NodeProblem } from '../core/node/desired.ts';
+import type { Owner } from '../dataplane/announce/announcer.ts';
+import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
+import { apiVersionOf } from '../runtime/kube/resource.ts';
+import type { Log } from '../runtime/process/log.ts';
+import type { KernelPart } from './kernel.ts';
+import type { AgentMetrics } from './metrics.ts';
+import type { Happening } from './ownership/steward.ts';
+
+export interface ChronicleDeps {
+  readonly node: string;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly metrics: Pick<AgentMetrics, 'applier' | 'conflict' | 'ownership'>;
+  readonly log: Log;
+}
+
+export class Chronicle {
+  readonly #deps: ChronicleDeps;
+
+  constructor(deps: ChronicleDeps) {
+    this.#deps = deps;
+  }
+
+  /** Another machine claims an EIP that this node holds. A fact to look into, not a reason to give the EIP up. */
+  claimedToo(ip: Ip, { mac, interface: name }: Owner): void {
+    const { node, log } = this.#deps;
+    const found = finding('EipInUse', `${ip} is held by node ${node}, but ${mac} on ${name} claims it too.`);
+    log.warn({ component: 'claims', eip: ip, reason: found.reason }, found.sentence);
+    this.inUse(ip, found);
+  }
+
+  /** An EIP of this node is in use elsewhere. */
+  inUse(ip: Ip, { reason, sentence }: Finding): void {
+    this.#deps.metrics.conflict(ip);
+    this.#warn(reason, 'Claim', sentence);
+  }
+
+  /** What somebody else had changed was put back. */
+  repaired(part: KernelPart, count: number): void {
+    const { metrics, log } = this.#deps;
+    metrics.applier.repaired(part, count);
+    this.#warn('DriftRepaired', 'Repair', repairedNote[part]);
+    log.warn({ component: part, reason: 'DriftRepaired', count }, repairedNote[part]);
+  }
+
+  /** The way to the outside came or went. */
+  uplink({ isUp, why }: Extract<Happening, { readonly kind: 'uplink' }>): void {
+    const what = isUp ? 'the outside is in reach again' : `the outside is out of reach: ${why}`;
+    this.#deps.log.warn({ component: 'uplink' }, what);
+  }
+
+  /** An EIP was taken over, or let go. */
+  ownership(happening: Extract<Happening, { readonly kind: 'event' }>): void {
+    const { node, metrics, log } = this.#deps;
+    const { reason, cause, eip, epoch, took } = happening;
+    const note = ownershipNote(happening, node);
+    metrics.ownership(happening);
+    const ms = took === undefined ? {} : { ms: Math.round(took.detectionMs + took.claimMs) };
+    log.info({ component: 'ownership', reason, eip, ...ms }, `${note.slice(0, -1)}, epoch ${epoch}.`);
+    // What a node owns from the start on is nothing to tell people about.
+    if (cause !== 'start') this.#warn(reason, reason === 'EipTakenOver' ? 'TakeOver' : 'Yield', note);
+  }
+
+  /** What stands in the way after a pass; what did so before is not told again. */
+  problems(now: readonly NodeProblem[], before: readonly NodeProblem[]): void {
+    const told = new Set(before.map(({ finding }) => finding.sentence));
+    for (const { finding, policy } of now) {
+      const { reason, sentence } = finding;
+      if (told.has(sentence)) continue;
+      this.#deps.log.warn({ component: 'node', reason, ...(policy === undefined ? {} : { policy }) }, sentence);
+    }
+  }
+
+  #warn(reason: Reason, action: string, note: string): void {
+    const tunnel = resourceOf('EgressTunnel');
+    const regarding = { apiVersion: apiVersionOf(tunnel), kind: tunnel.kind, name: this.#deps.node };
+    this.#deps.events.record({ regarding, type: 'Warning', reason, action, note });
+  }
+}
+
+const ownershipNote = ({ reason, cause, eip, other }: Extract<Happening, { kind: 'event' }>, node: string): string => {
+  const whom = other === undefined ? '' : ` (${reason === 'EipTakenOver' ? 'before' : 'next'}: ${other})`;
+  return reason === 'EipTakenOver'
+    ? `Node ${node} owns ${eip} from now on: ${cause}${whom}.`
+    : `Node ${node} has let ${eip} go: ${cause}${whom}.`;
+};
+
+const repairedNote: Readonly<Record<KernelPart, string>> = {
+  table: 'Somebody else had changed the table inet sallyport; it was put back.',
+  network: 'Somebody else had changed devices, addresses, rules or routes of ours; they were put back.',
+  sysctls: 'Somebody else had changed kernel settings that are needed; they were put back.',
+};

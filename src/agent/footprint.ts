@@ -1,0 +1,93 @@
+/**
+ * Footprint keeps the memory of the agent small: when a node has been quiet for a while after work, what only the work needed
+ * is given back. Without it an agent keeps for ever what its start took (measured in bench/README.md): garbage of 5,000
+ * policies that V8 sees no need to collect, freed memory that the C library keeps, and pages of the program that were read
+ * once. It waits for quiet because the main thread stands still meanwhile; threads of heartbeats and mirrors do not.
+ */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Libc } from '../dataplane/libc.ts';
+import type { Clock } from '../runtime/process/clock.ts';
+
+/** The memory of a process. */
+export interface Memory {
+  residentBytes(): number;
+  /** Gives back what nobody needs now. May be called at any time. */
+  giveBack(): void;
+}
+
+export interface FootprintDeps {
+  readonly clock: Clock;
+  readonly memory: Memory;
+}
+
+/** How long nothing was done before something is given back. */
+const quietMs = 3_000;
+/** Giving back is worth its time only for more than this. Pages of the program that are in use come back by themselves. */
+const worthBytes = 24e6;
+
+export class Footprint {
+  readonly #deps: FootprintDeps;
+  /** What was left when something was given back last. */
+  #leftBytes = 0;
+  #cancel = (): void => {};
+
+  constructor(deps: FootprintDeps) {
+    this.#deps = deps;
+  }
+
+  /** Says that work was done. Call it as often as it is. */
+  worked(): void {
+    this.#cancel();
+    this.#cancel = this.#deps.clock.after(quietMs, () => this.#relieve());
+  }
+
+  /** Ends it. May be called twice. */
+  close(): void {
+    this.#cancel();
+  }
+
+  #relieve(): void {
+    const { memory } = this.#deps;
+    if (memory.residentBytes() < this.#leftBytes + worthBytes) return;
+    memory.giveBack();
+    this.#leftBytes = memory.residentBytes();
+  }
+}
+
+/** The memory of this process. `readMaps` returns the text of /proc/self/smaps. */
+export const ownMemory = (libc: Libc, readMaps: () => string): Memory => {
+  // The flag makes contexts that are made from now on have the function; ours has none.
+  setFlagsFromString('--expose-gc');
+  const collect: (options: object) => void = runInNewContext('gc');
+  return {
+    residentBytes: () => process.memoryUsage.rss(),
+    giveBack: () => {
+      // With everything that can be made anew, and so that whole pages become free: an ordinary one gives back little.
+      collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
+      libc.mallocTrim?.(0);
+      for (const { address, length } of programPages(readMaps())) libc.madvise(address, length, MADV_DONTNEED);
+    },
+  };
+};
+
+/** From madvise(2): pages of a file are read again when they are used, from the memory of the kernel as long as it has them. */
+const MADV_DONTNEED = 4;
+
+/** A part of the memory of a process. */
+export interface Range {
+  readonly address: number;
+  readonly length: number;
+}
+
+/**
+ * Where programs and libraries are that nobody can write to, in a text of /proc/PID/smaps (proc_pid_smaps(5)). A page that
+ * was changed, as the loader does, is no longer the one of the file and would be lost: parts with such pages are left out.
+ */
+export const programPages = (smaps: string): Range[] =>
+  smaps.split(/\n(?=[0-9a-f]+-[0-9a-f]+ )/).flatMap((part) => {
+    const [, from, to] = /^([0-9a-f]+)-([0-9a-f]+) r-[x-]p \S+ \S+ [1-9]\d* +\//.exec(part) ?? [];
+    if (from === undefined || to === undefined || !/^Anonymous: +0 kB$/m.test(part)) return [];
+    const address = Number.parseInt(from, 16);
+    return [{ address, length: Number.parseInt(to, 16) - address }];
+  });

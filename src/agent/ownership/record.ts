@@ -1,0 +1,130 @@
+/**
+ * OwnershipRecord is what the API says about EIPs and nodes, in the words of the ownership protocol. Its parts keep their
+ * identity while they say the same, so that whoever asks sees at once whether anything is new.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { Ip } from '../../core/ip/index.ts';
+import type { Claim, NodeDesired } from '../../core/node/desired.ts';
+import { remember } from '../../core/node/remember.ts';
+import {
+  type KnownOwner,
+  ownershipPlanOf,
+  ownersOf,
+  type RecordedEip,
+  type Roster,
+  readyNodes,
+  recordedEips,
+} from '../../core/ownership/planned.ts';
+import type { Electorate, OwnershipPlan } from '../../core/ownership/port.ts';
+import type { TunnelView } from '../../core/view.ts';
+import type { OwnershipFacts } from '../gather.ts';
+import type { Hops, ReadyEips } from '../heartbeat/grip.ts';
+import { addressesOf, hopsOf } from './places.ts';
+import { isSameMap, isSameSet } from './same.ts';
+
+export class OwnershipRecord {
+  readonly #node: string;
+  readonly #facts: () => OwnershipFacts;
+  readonly #eipsIn = remember(recordedEips, isSameMap(isSameRecord));
+  readonly #readyIn = remember(readyNodes, isSameSet);
+  readonly #nodesIn = remember((tunnels: readonly TunnelView[]) => tunnels.map(({ node }) => node), isDeepStrictEqual);
+  readonly #rostersIn = remember((rosters: readonly Roster[]) => rosters, isDeepStrictEqual);
+  readonly #planOf = remember(ownershipPlanOf);
+  readonly #bystandingIn = remember(bystandingOf);
+  readonly #leavingIn = remember(leavingOf);
+  readonly #standbysIn = remember(standbysOf, isSameSet);
+  readonly #gatewaysIn = remember(({ gateways }: OwnershipPlan) => new Set(gateways), isSameSet);
+  readonly #ownersIn = remember(ownersOf, isSameMap(Object.is));
+  readonly #addressesIn = remember(addressesOf, isSameMap(Object.is));
+  readonly #hopsIn = remember(hopsOf, isSameMap(isDeepStrictEqual));
+  #electorate: Electorate | undefined;
+
+  constructor(node: string, facts: () => OwnershipFacts) {
+    this.#node = node;
+    this.#facts = facts;
+  }
+
+  /** The EIPs that policies have, by the address that stands for each. */
+  eips(): ReadonlyMap<Ip, RecordedEip> {
+    return this.#eipsIn(this.#facts().policies);
+  }
+
+  /** Both addresses of an EIP; none of one that is not recorded. */
+  addressesOf(eip: Ip): readonly Ip[] {
+    const { ipv4, ipv6 } = this.eips().get(eip)?.eip ?? { ipv4: undefined, ipv6: undefined };
+    return [ipv4, ipv6].filter((ip) => ip !== undefined);
+  }
+
+  /** Who votes, and who may own what; undefined before there was an electorate. */
+  plan(): OwnershipPlan | undefined {
+    const { rosters, tunnels, electorate } = this.#facts();
+    // An electorate that was taken away by mistake still holds: others may go by it.
+    if (!isDeepStrictEqual(electorate ?? this.#electorate, this.#electorate)) this.#electorate = electorate;
+    if (this.#electorate === undefined) return undefined;
+    const nodes = this.#nodesIn(tunnels);
+    return this.#planOf(this.#electorate, this.#rostersIn(rosters), nodes, this.#readyIn(tunnels), this.eips());
+  }
+
+  /** True when this node may own EIPs, or votes on who does. */
+  isMember({ gateways, electorate }: OwnershipPlan): boolean {
+    return gateways.includes(this.#node) || electorate.voters.includes(this.#node);
+  }
+
+  /**
+   * The plan as far as this node needs to know it. Who holds EIPs takes part also when no gateway selects it any more: else it
+   * would fall silent and lose them before it has handed them over.
+   */
+  own(plan: OwnershipPlan, isHolding: boolean): OwnershipPlan {
+    if (isHolding && !plan.gateways.includes(this.#node)) return this.#leavingIn(plan, this.#node);
+    return this.isMember(plan) ? plan : this.#bystandingIn(plan.electorate);
+  }
+
+  /** The owner of each EIP: by record, or by what was told later. */
+  owners(told: ReadonlyMap<Ip, KnownOwner>): ReturnType<typeof ownersOf> {
+    return this.#ownersIn(this.eips(), told, this.#facts().tunnels);
+  }
+
+  /** The EIPs that this node may come to own. */
+  standbys(plan: OwnershipPlan): ReadonlySet<Ip> {
+    return this.#standbysIn(plan, this.#node);
+  }
+
+  gateways(plan: OwnershipPlan): ReadonlySet<string> {
+    return this.#gatewaysIn(plan);
+  }
+
+  /** The tunnel addresses by which nodes speak to each other. */
+  addresses(): ReadonlyMap<string, string> {
+    return this.#addressesIn(this.#facts().tunnels);
+  }
+
+  /** The tunnel addresses of nodes, of all families. */
+  hops(): Hops {
+    return this.#hopsIn(this.#facts().tunnels);
+  }
+
+  /** The EIPs that lie ready in the kernel, by the address that stands for each. */
+  ready({ claims, expected, standbys }: NodeDesired): ReadyEips {
+    const claimByIp = new Map([...claims, ...expected, ...standbys].map((claim) => [claim.ip, claim]));
+    const ready = new Map<Ip, readonly Claim[]>();
+    for (const [key, { eip }] of this.eips()) {
+      const own = [eip.ipv4, eip.ipv6].map((ip) => ip && claimByIp.get(ip)).filter((claim) => claim !== undefined);
+      if (own.length > 0) ready.set(key, own);
+    }
+    return ready;
+  }
+}
+
+const isSameRecord = (a: RecordedEip, b: RecordedEip): boolean =>
+  a.node === b.node && a.epoch === b.epoch && a.eip.ipv4 === b.eip.ipv4 && a.eip.ipv6 === b.eip.ipv6;
+
+/** All that a node needs to know which only wants to hear who owns: then it watches nobody, and nobody waits for it. */
+const bystandingOf = (electorate: Electorate): OwnershipPlan => ({ electorate, gateways: [], nodes: [], eips: [] });
+
+const leavingOf = (plan: OwnershipPlan, node: string): OwnershipPlan => ({
+  ...plan,
+  gateways: [...plan.gateways, node],
+});
+
+const standbysOf = ({ eips }: OwnershipPlan, node: string): ReadonlySet<Ip> =>
+  new Set(eips.filter(({ candidates }) => candidates.includes(node)).map(({ eip }) => eip));

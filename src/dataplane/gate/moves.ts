@@ -1,0 +1,84 @@
+/**
+ * While an EIP moves from one node to another by plan, both of them carry it, and an answer may come to the one while only
+ * the other knows its connection: a question left through the old node, and its answer comes to the new one, because the
+ * network has learned meanwhile. Each hands what it does not know to the other, through the tunnel. What came through the
+ * tunnel goes no further, so that nothing goes in circles.
+ *
+ *   outside --answer--> new node, no such connection --copy, tunnel--> old node, translated back --tunnel--> worker
+ *
+ * Only a chain of these families can copy a packet to a node that its routes do not name: the address is local to both. The tables
+ * sleep but while something moves: each chain that is called costs every packet.
+ */
+import { type Ip, ipBytes, isIpv4, isIpv6 } from '../../core/ip/index.ts';
+import { KIND_MASK, markText, REPLY_KIND, TUNNELLED_KIND } from '../../core/node/numbers.ts';
+import { TABLE } from '../nft/stored.ts';
+import type { SetContent, TableState } from './set-batch.ts';
+
+/** The other node of a move: its tunnel address of the same family, and for how long it is known at the most. */
+export interface Other {
+  readonly via: Ip;
+  readonly forMs: number;
+}
+
+/** Both tables; those with our usual name never sleep. */
+const MOVES = `${TABLE}_moves`;
+export const movesTables = [
+  { family: 'ip', table: MOVES },
+  { family: 'ip6', table: MOVES },
+] as const;
+
+/** EIP -> tunnel address of the other node. */
+const OTHERS = 'others';
+
+const words = {
+  ip: { type: 'ipv4_addr', own: 'icmp type echo-request' },
+  ip6: { type: 'ipv6_addr', own: 'icmpv6 type { echo-request, nd-neighbor-solicit, nd-neighbor-advert }' },
+} as const;
+
+/**
+ * The tables, asleep, so that they can be loaded over what is there. `hand_over` comes when the address of an answer to a known connection
+ * was translated back, so that what still has the EIP is unknown; and before `arrive` of the main table, which would drop
+ * it. `pass_on` comes after `arrive`, which takes answers from the tunnel for those to pods of this node.
+ */
+export const movesScript = (device: string): string =>
+  movesTables
+    .flatMap(({ family, table }) => {
+      const { type, own } = words[family];
+      const place = `${family} ${table}`;
+      return [
+        `add table ${place} { flags dormant; }`,
+        `add map ${place} ${OTHERS} { type ${type} : ${type}; flags timeout; }`,
+        `add chain ${place} hand_over { type filter hook prerouting priority dstnat + 5; policy accept; }`,
+        `flush chain ${place} hand_over`,
+        `add rule ${place} hand_over ${family} daddr != @${OTHERS} return`,
+        `add rule ${place} hand_over iifname "${device}" drop`,
+        // Questions to the EIP itself are for its owner.
+        `add rule ${place} hand_over ${own} return`,
+        `add rule ${place} hand_over tcp flags & (syn | ack) == syn return`,
+        `add rule ${place} hand_over meta mark set ${markText(TUNNELLED_KIND)} dup to ${family} daddr map @${OTHERS}`,
+        `add rule ${place} hand_over drop`,
+        `add chain ${place} pass_on { type filter hook prerouting priority dstnat + 15; policy accept; }`,
+        `flush chain ${place} pass_on`,
+        `add rule ${place} pass_on iifname "${device}" ct direction reply ct mark and ${markText(KIND_MASK)} == ${markText(REPLY_KIND)} meta mark set ct mark`,
+      ];
+    })
+    .concat('')
+    .join('\n');
+
+/** What the tables are to hold, and whether they sleep. */
+export const movesIn = (
+  held: readonly { readonly ip: Ip; readonly other?: Other }[],
+): [readonly SetContent[], readonly TableState[]] => {
+  const moving = held.flatMap(({ ip, other }) => (other === undefined ? [] : [{ ip, ...other }]));
+  const elementsOf = (is: (ip: Ip) => boolean) =>
+    moving
+      .filter(({ ip }) => is(ip))
+      .map(({ ip, via, forMs }) => ({ key: ipBytes(ip), value: ipBytes(via), timeoutMs: forMs }));
+  return [
+    [
+      { family: 'ip', table: MOVES, set: OTHERS, elements: elementsOf(isIpv4) },
+      { family: 'ip6', table: MOVES, set: OTHERS, elements: elementsOf(isIpv6) },
+    ],
+    movesTables.map((one) => ({ ...one, isDormant: moving.length === 0 })),
+  ];
+};

@@ -1,0 +1,220 @@
+/**
+ * An EIP is moving: questions leave through node A, and answers come to node B, which knows none of their connections. Real
+ * packets; the tunnel is a wire.
+ *
+ *   client 10.244.2.2 --in-- A 10.9.0.11 --+-- outside 10.9.0.200, which takes B for the owner of 10.9.0.100
+ *                            | tunnel      |
+ *                            B 10.9.0.12 --'
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Ip, parseIp } from '../../src/core/ip/index.ts';
+import { createGateTables, type Hold, type Latch, openLatch } from '../../src/dataplane/gate/gate.ts';
+import { loadLibc } from '../../src/dataplane/libc.ts';
+import { renderTable } from '../../src/dataplane/nft/render.ts';
+import { settings } from '../../src/dataplane/nft/testing/tables.ts';
+import { eventually } from '../../src/runtime/testing/eventually.ts';
+import { inNamespace } from './enter.ts';
+import { type Namespace, openNamespace } from './namespace.ts';
+
+const { device } = settings;
+const ip = (text: string): Ip => {
+  const parsed = parseIp(text);
+  return parsed.ok ? parsed.value : assert.fail(text);
+};
+const eips = [ip('10.9.0.100'), ip('fd09::e:100')] as const;
+const outsides = ['10.9.0.200', 'fd09::200'] as const;
+const hops = { a: [ip('192.200.0.11'), ip('fd92::11')], b: [ip('192.200.0.12'), ip('fd92::12')] } as const;
+const minuteMs = 60_000;
+
+const each = async (namespace: Namespace, ...commands: readonly string[]): Promise<void> => {
+  for (const command of commands) await namespace.must('ip', ...command.split(' '));
+};
+
+const load = async (namespace: Namespace, script: string): Promise<void> => {
+  const { code, stderr } = await namespace.programs.run(['nft', '-f', '-'], { input: script });
+  assert.equal(code, 0, stderr);
+};
+
+/** A gateway node on the wire of the outside, with the EIP and the tables of the gate. */
+const openGateway = async (label: 'a' | 'b', number: number, outside: Namespace) => {
+  const node = await openNamespace(`moves-${label}`);
+  await each(
+    outside,
+    `link add to-${label} type veth peer name eth0 netns ${node.name}`,
+    `link set to-${label} master lan up`,
+  );
+  await each(
+    node,
+    'link set eth0 up',
+    `addr add 10.9.0.${number}/24 dev eth0`,
+    `-6 addr add fd09::${number}/64 dev eth0 nodad`,
+    'link add egw-eip type bridge',
+    'link set egw-eip up',
+    `addr add ${eips[0]}/32 dev egw-eip`,
+    `-6 addr add ${eips[1]}/128 dev egw-eip nodad`,
+  );
+  await node.must('sysctl', '-q', '-w', 'net.ipv4.ip_forward=1', 'net.ipv6.conf.all.forwarding=1');
+  await node.must('sysctl', '-q', '-w', 'net.ipv4.conf.all.rp_filter=0', 'net.ipv4.conf.eth0.rp_filter=0');
+  await load(node, renderTable({ ...settings, isGated: true }));
+  await createGateTables(node.programs, device).prepare();
+  const libc = await loadLibc();
+  let signature = 1;
+  return { node, latch: inNamespace(node.name, () => openLatch(libc, () => signature++)) };
+};
+
+/** Both EIPs, with the other node of the move if there is one. */
+const holds = (isAnswered: boolean, via: readonly Ip[] = []): readonly Hold[] =>
+  eips.map((eip, index) => {
+    const hop = via[index];
+    return { ip: eip, epoch: 1, isAnswered, ...(hop && { other: { via: hop, forMs: minuteMs } }) };
+  });
+
+describe('an EIP that moves', () => {
+  const opened: Namespace[] = [];
+  const latches: Latch[] = [];
+  after(async () => {
+    for (const latch of latches) latch.close();
+    for (const namespace of opened) await namespace.close();
+  });
+
+  const openWorld = async () => {
+    const outside = await openNamespace('moves-outside');
+    opened.push(outside);
+    const client = await openNamespace('moves-client');
+    opened.push(client);
+    await each(outside, 'link add lan type bridge', 'link set lan up');
+    await each(outside, `addr add ${outsides[0]}/24 dev lan`, `-6 addr add ${outsides[1]}/64 dev lan nodad`);
+    const a = await openGateway('a', 11, outside);
+    opened.push(a.node);
+    const b = await openGateway('b', 12, outside);
+    opened.push(b.node);
+    latches.push(a.latch, b.latch);
+    await each(a.node, `link add ${device} type veth peer name ${device} netns ${b.node.name}`);
+    for (const [{ node }, own, other] of [[a, 11, 12] as const, [b, 12, 11] as const]) {
+      await each(
+        node,
+        `link set ${device} address 66:00:00:00:00:${own} up`,
+        `addr add 192.200.0.${own}/16 dev ${device}`,
+        `-6 addr add fd92::${own}/64 dev ${device} nodad`,
+        // Nobody asks for neighbours in the tunnel.
+        `neigh add 192.200.0.${other} lladdr 66:00:00:00:00:${other} dev ${device} nud permanent`,
+        `-6 neigh add fd92::${other} lladdr 66:00:00:00:00:${other} dev ${device} nud permanent`,
+      );
+      await node.must('sysctl', '-q', '-w', `net.ipv4.conf.${device}.rp_filter=0`);
+    }
+    // The client is found by the mark of replies alone, as a pod behind the tunnel is.
+    await each(a.node, `link add in type veth peer name eth0 netns ${client.name}`, 'link set in up');
+    await each(
+      a.node,
+      'addr add 10.244.1.1/24 dev in',
+      '-6 addr add fd44:1::1/64 dev in nodad',
+      'rule add pref 94 fwmark 0x27000011 lookup 2700017',
+      '-6 rule add pref 94 fwmark 0x27000011 lookup 2700017',
+      'route add 10.244.2.2 dev in table 2700017',
+      '-6 route add fd44:2::2 dev in table 2700017',
+    );
+    await a.node.must('sysctl', '-q', '-w', 'net.ipv4.conf.in.rp_filter=0');
+    await each(
+      client,
+      'link set eth0 up',
+      'addr add 10.244.2.2/32 dev eth0',
+      '-6 addr add fd44:2::2/128 dev eth0 nodad',
+      'route add 10.244.1.1 dev eth0',
+      '-6 route add fd44:1::1 dev eth0',
+      'route add default via 10.244.1.1',
+      '-6 route add default via fd44:1::1',
+    );
+    await load(
+      a.node,
+      `table inet translate {
+  chain arrive { type filter hook prerouting priority mangle; iifname "in" ct state new ct mark set 0x27000011; }
+  chain leave {
+    type nat hook postrouting priority srcnat;
+    iifname "in" snat ip to ${eips[0]}
+    iifname "in" snat ip6 to ${eips[1]}
+  }
+}`,
+    );
+    await load(
+      outside,
+      `table inet told {
+  chain input {
+    type filter hook input priority filter;
+    icmp type destination-unreachable counter
+    icmpv6 type destination-unreachable counter
+    tcp flags & rst == rst counter
+  }
+}`,
+    );
+    await each(outside, `route add ${eips[0]} via 10.9.0.12`, `-6 route add ${eips[1]} via fd09::12`);
+    return {
+      outside,
+      a: a.latch,
+      b: b.latch,
+      /** Whether the client gets an answer from the outside. */
+      ping: async (to: string) => (await client.programs.run(['ping', '-n', '-c', '1', '-W', '1', to])).code === 0,
+      /** How often somebody refused a packet of the outside. */
+      refusals: async () => {
+        const text = await outside.must('nft', 'list', 'table', 'inet', 'told');
+        return [...text.matchAll(/counter packets (\d+)/g)].reduce((sum, [, count]) => sum + Number(count), 0);
+      },
+    };
+  };
+
+  let world: Awaited<ReturnType<typeof openWorld>>;
+  /** Both nodes know that it moves. */
+  const move = async (): Promise<void> => {
+    assert.equal(world.a.hold(holds(false, hops.b), minuteMs), undefined);
+    assert.equal(world.b.hold(holds(true, hops.a), minuteMs), undefined);
+    // Neighbours get to know each other: the first packet may be lost for that alone.
+    for (const to of outsides) await eventually(`an answer from ${to}`, () => world.ping(to));
+  };
+  before(async () => {
+    world = await openWorld();
+  });
+
+  test('answers that come to the new node are given to the old one, which knows their connections; only while it moves', async () => {
+    await move();
+    for (const to of outsides) assert.equal(await world.ping(to), true);
+    for (const isAnswered of [true, false]) {
+      // Either of them may have ended first.
+      const latch = isAnswered ? world.b : world.a;
+      latch.hold(holds(isAnswered), minuteMs);
+      for (const to of outsides) assert.equal(await world.ping(to), false);
+      latch.hold(holds(isAnswered, isAnswered ? hops.a : hops.b), minuteMs);
+      for (const to of outsides) assert.equal(await world.ping(to), true);
+    }
+  });
+
+  test('what neither of them knows ends with the second one, and nobody refuses it', async () => {
+    await move();
+    const send = async (to: string) => world.outside.must('bash', '-c', `echo stray > /dev/udp/${to}/7777`);
+    const before = await world.refusals();
+    for (const eip of eips) await send(eip);
+    // A packet behind it on the same way: when it is answered, the stray ones have had their time.
+    for (const to of outsides) assert.equal(await world.ping(to), true);
+    assert.equal(await world.refusals(), before);
+    world.b.hold(holds(true), minuteMs);
+    for (const eip of eips) await send(eip);
+    await eventually('a refusal by the new node alone', async () => (await world.refusals()) >= before + eips.length);
+  });
+
+  test('is answered for by its owner all the while', async () => {
+    await move();
+    for (const eip of eips) {
+      const { code } = await world.outside.programs.run(['ping', '-n', '-c', '1', '-W', '1', eip]);
+      assert.equal(code, 0, eip);
+    }
+  });
+
+  test('is forgotten by the kernel itself when nobody says so any more', async () => {
+    await move();
+    const brief = holds(true, hops.a).map((hold) => ({
+      ...hold,
+      other: { via: hold.other?.via ?? hold.ip, forMs: 1 },
+    }));
+    world.b.hold(brief, minuteMs);
+    for (const to of outsides) await eventually('the end of the move', async () => !(await world.ping(to)));
+  });
+});
