@@ -13,8 +13,8 @@ export interface EngineParts {
   readonly program: string;
   /** A folder of its own, which exists; what an earlier process left there may be removed. */
   readonly folder: string;
-  /** Gets one JSON line per request or connection, see access-line.ts; several lines at once have newlines between. */
-  readonly accessLog: (line: string) => void;
+  /** Gets one JSON line per request or connection, see access-line.ts: as many as there are, each with its newline. */
+  readonly accessLog: (lines: string | Buffer) => void;
   readonly log: Log;
   readonly clock: Clock;
 }

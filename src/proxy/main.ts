@@ -44,7 +44,7 @@ const start = async (options: ProxyOptions, version: string, lifecycle: Lifecycl
   const parts: EngineParts = {
     program: options.program,
     folder,
-    accessLog: (line) => void process.stdout.write(line.endsWith('\n') ? line : `${line}\n`),
+    accessLog: (lines) => void process.stdout.write(lines),
     log,
     clock,
   };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseIp } from '../../core/ip/index.ts';
+import { ip } from '../../core/testing/address.ts';
 import { egressObject, planOf, proxyObject } from '../../core/testing/proxies.ts';
 import { proxyObjects } from './proxy-objects.ts';
 import { ruleObjects } from './rule-objects.ts';
@@ -80,10 +80,7 @@ test('the autoscaler looks at both figures, and the Service keeps its usual port
 
 test('the Service of a rule has no selector, and a slice of each family names the ready pods', () => {
   const plan = planOf({ egresses: [egressObject('shop/a', { tcp })] }).egresses.get('shop/a');
-  const ips = ['10.244.1.1', 'fd00:244::1'].flatMap((text) => {
-    const ip = parseIp(text);
-    return ip.ok ? [ip.value] : [];
-  });
+  const ips = ['10.244.1.1', 'fd00:244::1'].map(ip);
   const pods = [{ name: 'p', namespace: 'bcs-system', uid: 'u', ips, node: 'n' }];
   const wanted = ruleObjects({ namespace: 'shop', name: 'a', uid: 'uid-2' }, plan?.rules ?? [], pods);
   assert.deepEqual(
@@ -98,4 +95,17 @@ test('the Service of a rule has no selector, and a slice of each family names th
   assert.doesNotMatch(service ?? '', /"selector"/);
   assert.match(ipv4 ?? '', /"addresses":\["10.244.1.1"\].*"nodeName":"n"/);
   assert.match(ipv6 ?? '', /"addresses":\["fd00:244::1"\]/);
+});
+
+test('a family that no ready pod has gets no slice', () => {
+  const plan = planOf({ egresses: [egressObject('shop/a', { tcp })] }).egresses.get('shop/a');
+  const namesFor = (...ips: readonly string[]): string[] => {
+    const pods = ips.map((text) => ({ name: 'p', namespace: 'bcs-system', uid: 'u', ips: [ip(text)], node: 'n' }));
+    return ruleObjects({ namespace: 'shop', name: 'a', uid: 'uid-2' }, plan?.rules.slice(0, 1) ?? [], pods).map(
+      ({ object }) => object.metadata.name,
+    );
+  };
+  assert.deepEqual(namesFor('10.244.1.1'), ['a-db', 'a-db-ipv4']);
+  assert.deepEqual(namesFor('fd00:244::1'), ['a-db', 'a-db-ipv6']);
+  assert.deepEqual(namesFor(), ['a-db']);
 });

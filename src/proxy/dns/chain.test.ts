@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
+import { ip } from '../../core/testing/address.ts';
 import { follow } from './chain.ts';
 import { type Answer, rcodes, types } from './message.ts';
 import type { Outside } from './outside.ts';
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const address = (name: string, text: string, ttlSeconds = 60): Answer => ({
   kind: 'address',
   name,

@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { type Ip, parseCidr, parseIp, parseSet } from '../../core/ip/index.ts';
+import { parseCidr, parseSet } from '../../core/ip/index.ts';
 import { projectClusterInfo } from '../../core/project/index.ts';
 import { forbiddenFor } from '../../core/proxy/forbidden.ts';
+import { ip } from '../../core/testing/address.ts';
 import { httpRule, ruleSet, tcpRule } from '../testing/rules.ts';
 import { closedGuard, guardOf } from './guard.ts';
-
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok, text);
-  return parsed.value;
-};
 
 describe('guard', () => {
   const guard = guardOf(

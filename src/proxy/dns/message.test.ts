@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
+import { ip } from '../../core/testing/address.ts';
 import {
   decodeQuery,
   decodeResponse,
@@ -11,12 +11,6 @@ import {
   type Query,
   types,
 } from './message.ts';
-
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok, text);
-  return parsed.value;
-};
 
 /** Bytes from pieces: numbers are single bytes, texts are labels with their length before them. */
 const bytes = (...pieces: readonly (number | string | Buffer)[]): Buffer =>

@@ -2,7 +2,7 @@
  * The DNS messages that the guarding resolver speaks: questions for addresses and their answers. Read Query and Response
  * first. Strict in both directions: what is not one well-formed question, or not its answer, is refused as a value.
  */
-import { type Ip, isIpv4, parseIp } from '../../core/ip/index.ts';
+import { type Ip, ipBytes, ipOfBytes, isIpv4 } from '../../core/ip/index.ts';
 import { Malformed, WireReader, WireWriter } from './wire.ts';
 
 /** Record types by name (RFC 1035, 3596, 6891). */
@@ -159,7 +159,7 @@ const replyBytes = (query: Query, { rcode, ips, ttlSeconds }: Reply, isTruncated
     .number(query.type, 2)
     .number(query.isInternet ? INTERNET : 255, 2);
   for (const ip of ips) {
-    const data = addressBytes(ip);
+    const data = ipBytes(ip);
     // A pointer to the question, which always starts behind the header of twelve bytes.
     writer.number(0xc00c, 2).number(isIpv4(ip) ? types.A : types.AAAA, 2);
     writer.number(INTERNET, 2).number(ttlSeconds, 4).number(data.length, 2).bytes(data);
@@ -216,27 +216,6 @@ const soaMinimum = (data: WireReader): number => {
   data.domain();
   data.bytes(16);
   return data.number(4);
-};
-
-const ipOfBytes = (bytes: Buffer): Ip | undefined => {
-  const text =
-    bytes.length === 4
-      ? bytes.join('.')
-      : Array.from({ length: 8 }, (_, i) => bytes.readUInt16BE(2 * i).toString(16)).join(':');
-  const parsed = parseIp(text);
-  return parsed.ok ? parsed.value : undefined;
-};
-
-const addressBytes = (ip: Ip): Buffer => {
-  if (isIpv4(ip)) return Buffer.from(ip.split('.').map(Number));
-  const [head = '', tail = ''] = ip.split('::');
-  const before = head === '' ? [] : head.split(':');
-  const after = tail === '' ? [] : tail.split(':');
-  const bytes = Buffer.alloc(16);
-  for (const [index, group] of before.entries()) bytes.writeUInt16BE(Number.parseInt(group, 16), 2 * index);
-  for (const [index, group] of after.entries())
-    bytes.writeUInt16BE(Number.parseInt(group, 16), 16 - 2 * (after.length - index));
-  return bytes;
 };
 
 const decoded = <T>(read: () => T): Decoded<T> => {

@@ -4,7 +4,7 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { describe, it } from 'node:test';
-import { parseIp } from '../../core/ip/index.ts';
+import { ip } from '../../core/testing/address.ts';
 import { systemClock } from '../../runtime/process/clock.ts';
 import { freePort } from '../../runtime/testing/free-port.ts';
 import { openDnsAuthority } from '../testing/dns-authority.ts';
@@ -16,9 +16,7 @@ const signal = new AbortController().signal;
 const resolvers = (nameservers: readonly Nameserver[], tryMs = 5000) =>
   outsideResolvers({ nameservers, clock: systemClock, randomInt: (limit) => randomInt(limit), tryMs });
 
-const one = parseIp('203.0.113.1');
-assert.ok(one.ok);
-const good: Reply = { rcode: 'ok', ips: [one.value], ttlSeconds: 5 };
+const good: Reply = { rcode: 'ok', ips: [ip('203.0.113.1')], ttlSeconds: 5 };
 const forged: Reply = { rcode: 'nxdomain', ips: [], ttlSeconds: 5 };
 
 /** A UDP server that answers each question with what `answers` makes of it, in order. */

@@ -21,7 +21,7 @@ const open = async () => {
   resolver.set(ruleSet(tcpRule(5432, 'db.test', 5432), httpRule('*.shop.test')));
   const server = await serveDns(resolver, { host, port: 0 });
   // The platform's own resolver, which is c-ares as in Envoy.
-  const client = new Resolver({ timeout: 5000, tries: 1 });
+  const client = new Resolver({ timeout: 60_000, tries: 1 });
   client.setServers([`${host}:${server.port}`]);
   return { zone, resolver, server, client, [Symbol.asyncDispose]: () => server.close() };
 };

@@ -90,7 +90,7 @@ export class WireReader {
 
 /** Collects the parts of a message. */
 export class WireWriter {
-  readonly #parts: Buffer[] = [];
+  readonly #parts: Uint8Array[] = [];
   #size = 0;
 
   get size(): number {
@@ -103,7 +103,7 @@ export class WireWriter {
     return this.bytes(part);
   }
 
-  bytes(part: Buffer): this {
+  bytes(part: Uint8Array): this {
     this.#parts.push(part);
     this.#size += part.length;
     return this;

@@ -22,7 +22,7 @@ const line: AccessLine = {
 /** What is handed on of lines, and what was counted. */
 const pass = (...lines: readonly object[]) => {
   const handed: string[] = [];
-  const access = new AccessLines((text) => handed.push(...text.split('\n')));
+  const access = new AccessLines((text) => handed.push(...text.trimEnd().split('\n')));
   // In pieces, as a pipe gives them.
   const bytes = Buffer.from(lines.map((each) => `${JSON.stringify(each)}\n`).join(''));
   for (let at = 0; at < bytes.length; at += 7) access.push(bytes.subarray(at, at + 7));

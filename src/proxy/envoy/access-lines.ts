@@ -1,5 +1,5 @@
 /**
- * AccessLines takes what Envoy writes to its standard output and hands on whole lines, as many as came. Lines of what went well are handed on
+ * AccessLines takes what Envoy writes to its standard output and hands on whole lines with their newlines, as many as came. Lines of what went well are handed on
  * as they are; in the others it says why, from the flags that Envoy gave, and counts them.
  */
 import type { AccessLine } from '../access-line.ts';
@@ -19,12 +19,12 @@ const unreachableFlags = new Set(['NC', 'UH', 'UF', 'URX', 'DF', 'UO']);
 const slowDetails = new Set(['request_header_timeout', 'request_overall_timeout']);
 
 export class AccessLines {
-  readonly #handOn: (line: string) => void;
+  readonly #handOn: (lines: string) => void;
   readonly #refused = new Map<RefusalWord, number>();
   /** What came of a line that is not complete yet. */
   #parts: Buffer[] = [];
 
-  constructor(handOn: (line: string) => void) {
+  constructor(handOn: (lines: string) => void) {
     this.#handOn = handOn;
   }
 
@@ -40,7 +40,7 @@ export class AccessLines {
       this.#keep(chunk);
       return;
     }
-    const text = Buffer.concat([...this.#parts, chunk.subarray(0, end - 1)]).toString('utf8');
+    const text = Buffer.concat([...this.#parts, chunk.subarray(0, end)]).toString('utf8');
     this.#parts = [];
     this.#keep(chunk.subarray(end));
     this.#handOn(

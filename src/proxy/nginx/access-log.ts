@@ -1,4 +1,4 @@
-/** From a line of nginx's own log to counts and to a line of the access log. Pure. The formats are in render.ts and render-http.ts. */
+/** From a line of nginx's own log to a line of the access log. Pure. The formats are in log-format.ts. */
 import type { AccessLine } from '../access-line.ts';
 import type { RefusalWord } from '../engine.ts';
 
@@ -63,13 +63,26 @@ const WORDS = 13;
 const KINDS: ReadonlySet<string> = new Set(['http', 'tcp', 'sni']);
 
 const wordsOf = (line: string): Words | undefined => {
-  const words = line.includes('\\') ? parsedWords(line) : plainWords(line);
+  const words = line.startsWith('{') ? finalWords(line) : line.includes('\\') ? parsedWords(line) : plainWords(line);
   if (words?.length !== WORDS || !KINDS.has(words[0] ?? '')) return undefined;
   // Checked in the line before: as many texts as the format has.
   return words as Words;
 };
 
-/** Lines come by the thousand per second, and nearly all have nothing in them that was escaped: no quote can be in a word. */
+const final =
+  /^\{"time":"([\d.]+) *","ms":([\d.]+)e3,"client":"([^"]*):(\d+)","rule":"([^"]*)","bytesSent":([^"]*),"bytesReceived":([^"]*),"kind":"http","host":"([^"]*)","upstream":"([^"]*)","method":"([^"]*)","status":(\d+),/;
+
+/** A line that would be final if there was one server and not several, or none, or if its client had an IPv4 address. */
+const finalWords = (line: string): string[] | undefined => {
+  const found = final.exec(line);
+  if (found === null) return undefined;
+  const [, end = '', lasted = '', address = '', port = '', rule = '', sent = '', received = '', ...rest] = found;
+  const [host = '', upstream = '', method = '', status = ''] = rest;
+  // What is no answer of a server is not logged in this form.
+  return ['http', rule, address, port, host, upstream, method, status, sent, received, end, lasted, lasted];
+};
+
+/** Nearly all have nothing in them that was escaped: no quote can be in a word. */
 const plainWords = (line: string): string[] | undefined =>
   line.startsWith('["') && line.endsWith('"]') ? line.slice(2, -2).split('","') : undefined;
 

@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
+import type { Ip } from '../../core/ip/index.ts';
+import { ip } from '../../core/testing/address.ts';
 import type { AccessLine } from '../access-line.ts';
 import { httpRule, tcpRule } from '../testing/rules.ts';
 import { Counts } from './counts.ts';
 import { endpointText, type SocketRow } from './sockets.ts';
 
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 const line = (fields: Partial<AccessLine>): AccessLine => ({
   time: '2026-11-15T13:00:00.000Z',
   kind: 'tcp',

@@ -11,13 +11,14 @@ import { endpointText, type SocketRow } from './sockets.ts';
 /** Where a host leads now, as far as it is known; undefined when nobody can tell. */
 export type AddressesOf = (host: HostPattern) => readonly Ip[];
 
+/** Changed in its place: there is a line for every request. */
 interface Ended {
-  readonly connections: number;
-  readonly bytesSent: number;
-  readonly bytesReceived: number;
+  connections: number;
+  bytesSent: number;
+  bytesReceived: number;
 }
 
-const nothing: Ended = { connections: 0, bytesSent: 0, bytesReceived: 0 };
+const nothing: Readonly<Ended> = { connections: 0, bytesSent: 0, bytesReceived: 0 };
 
 export class Counts {
   readonly #ended = new Map<string, Ended>();
@@ -28,13 +29,18 @@ export class Counts {
   /** Takes a line of the log. */
   add(line: AccessLine): void {
     if (line.refused !== '') this.#refused.set(line.refused, (this.#refused.get(line.refused) ?? 0) + 1);
-    if (line.rule === '') return;
-    const { connections, bytesSent, bytesReceived } = this.#ended.get(line.rule) ?? nothing;
-    this.#ended.set(line.rule, {
-      connections: connections + 1,
-      bytesSent: bytesSent + line.bytesSent,
-      bytesReceived: bytesReceived + line.bytesReceived,
-    });
+    if (line.rule !== '') this.ended(line.rule, line.bytesSent, line.bytesReceived);
+  }
+
+  /** One more request or connection of a rule has ended. */
+  ended(rule: string, bytesSent: number, bytesReceived: number): void {
+    const ended = this.#ended.get(rule);
+    if (ended === undefined) this.#ended.set(rule, { connections: 1, bytesSent, bytesReceived });
+    else {
+      ended.connections += 1;
+      ended.bytesSent += bytesSent;
+      ended.bytesReceived += bytesReceived;
+    }
   }
 
   /** The reading of the rules, given all sockets of the pod. */

@@ -75,4 +75,33 @@ describe('Drain', () => {
     await room;
     assert.deepEqual(ended, [1, 2]);
   });
+
+  it('ends generations that had a rule which is gone when their time is over, and no younger ones', async () => {
+    const { workers, drain, clock, ended } = open();
+    await drain.makeRoom(workers);
+    workers.reload();
+    drain.limit(3_600_000);
+    await clock.advance(1_000_000);
+    await drain.makeRoom(workers);
+    workers.reload();
+    await drain.endLate(workers);
+    assert.deepEqual(ended, []);
+    await clock.advance(2_600_000);
+    await drain.endLate(workers);
+    assert.deepEqual(ended, [1, 2]);
+    await clock.advance(86_400_000);
+    await drain.endLate(workers);
+    assert.deepEqual(ended, [1, 2]);
+  });
+
+  it('ends nobody who has another worker of the same number now', async () => {
+    const { workers, drain, clock, ended } = open();
+    await drain.makeRoom(workers);
+    workers.reload();
+    drain.limit(1000);
+    workers.end(1);
+    await clock.advance(2000);
+    await drain.endLate(workers);
+    assert.deepEqual(ended, [2]);
+  });
 });

@@ -1,7 +1,7 @@
 /**
- * Drain bounds how many older generations nginx keeps: each reload leaves workers behind that finish their connections, and
- * each of them holds memory. A change waits a little for room; then the oldest workers are ended, because a change that
- * is never made would be worse, and connections that old are the best ones to lose.
+ * Drain bounds how many older generations nginx keeps, and how long: each reload leaves workers behind that finish their
+ * connections, and each of them holds memory, or connections of a rule that is gone. A change waits a little for room; then the
+ * oldest workers are ended, because a change that is never made would be worse, and connections that old are the best ones to lose.
  */
 import { type Clock, wait } from '../../runtime/process/clock.ts';
 import type { Log } from '../../runtime/process/log.ts';
@@ -23,7 +23,7 @@ const EVERY_MS = 100;
 export class Drain {
   readonly #deps: DrainDeps;
   /** Workers by the reload that ended their service, the oldest first. */
-  #generations: readonly (readonly number[])[] = [];
+  #generations: readonly Generation[] = [];
 
   constructor(deps: DrainDeps) {
     this.#deps = deps;
@@ -38,11 +38,11 @@ export class Drain {
       this.#generations = known(this.#generations, draining);
       if (this.#generations.length < most) {
         // Those that serve now are the next to drain.
-        this.#generations = [...this.#generations, serving];
+        this.#generations = [...this.#generations, { pids: serving, endsAtMs: Infinity }];
         return;
       }
       if (clock.monotonicMs() >= endsAtMs) {
-        const [oldest = []] = this.#generations;
+        const oldest = this.#generations[0]?.pids ?? [];
         log.warn(
           { component: 'nginx', count: oldest.length },
           `${most} older generations still have connections; the oldest is ended`,
@@ -52,15 +52,53 @@ export class Drain {
       await wait(clock, EVERY_MS);
     }
   }
+
+  /** Call it after a reload: all generations that finish now may do so for no longer than this. */
+  limit(ms: number): void {
+    const endsAtMs = this.#deps.clock.monotonicMs() + ms;
+    this.#generations = this.#generations.map((one) => ({ ...one, endsAtMs: Math.min(one.endsAtMs, endsAtMs) }));
+  }
+
+  /** True when a generation should have ended by now. */
+  get isLate(): boolean {
+    return this.#generations.some((one) => this.#isLate(one));
+  }
+
+  /** Ends generations whose time is over; call it now and then, but not while a reload is under way. */
+  async endLate(master: Pick<Master, 'workers'>): Promise<void> {
+    const { log, end = terminate } = this.#deps;
+    const { draining } = await master.workers();
+    // Numbers of processes are given again.
+    this.#generations = known(this.#generations, draining);
+    const late = this.#generations.filter((one) => this.#isLate(one)).flatMap(({ pids }) => pids);
+    this.#generations = this.#generations.filter((one) => !this.#isLate(one));
+    if (late.length === 0) return;
+    log.info(
+      { component: 'nginx', count: late.length },
+      'an older generation had rules that are gone; its time is over',
+    );
+    for (const pid of late) end(pid);
+  }
+
+  #isLate({ endsAtMs }: Generation): boolean {
+    return endsAtMs <= this.#deps.clock.monotonicMs();
+  }
+}
+
+interface Generation {
+  readonly pids: readonly number[];
+  /** On the monotonic clock. */
+  readonly endsAtMs: number;
 }
 
 /** The generations that still have workers. Workers that nobody put into one, such as after a crash, are the oldest. */
-const known = (generations: readonly (readonly number[])[], draining: readonly number[]): (readonly number[])[] => {
+const known = (generations: readonly Generation[], draining: readonly number[]): Generation[] => {
   const left = generations
-    .map((pids) => pids.filter((pid) => draining.includes(pid)))
-    .filter(({ length }) => length > 0);
-  const unknown = draining.filter((pid) => !left.flat().includes(pid));
-  return unknown.length === 0 ? left : [unknown, ...left];
+    .map((one) => ({ ...one, pids: one.pids.filter((pid) => draining.includes(pid)) }))
+    .filter(({ pids }) => pids.length > 0);
+  const found = new Set(left.flatMap(({ pids }) => pids));
+  const unknown = draining.filter((pid) => !found.has(pid));
+  return unknown.length === 0 ? left : [{ pids: unknown, endsAtMs: Infinity }, ...left];
 };
 
 const terminate = (pid: number): void => {

@@ -7,17 +7,18 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { EgressError } from '../../api/error.ts';
 import type { Ip } from '../../core/ip/index.ts';
-import { type HostPattern, proxyPorts, type RuleSet, type ServedRule } from '../../core/proxy/served.ts';
+import type { HostPattern, RuleSet, ServedRule } from '../../core/proxy/served.ts';
 import { messageOf } from '../../runtime/process/bug.ts';
 import { wait } from '../../runtime/process/clock.ts';
 import type { Applied, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine.ts';
 import { cannot, cannotTogether, note } from './ability.ts';
-import { LineReader } from './access-log.ts';
 import { Counts } from './counts.ts';
 import { Drain, type DrainDeps } from './drain.ts';
 import { Generations } from './generations.ts';
 import { findGuilty } from './guilty.ts';
+import { LogReader } from './log-reader.ts';
 import { LogTail } from './log-tail.ts';
+import { areAmong, portsOf, without } from './part.ts';
 import { endLeftover, type Master, readBuild, startMaster, testConfiguration } from './program.ts';
 import { foreignPorts, lastError, missingPorts, reload } from './reload.ts';
 import { accessLogs, type NginxSettings, type Rendered, render, renderEmpty } from './render.ts';
@@ -40,7 +41,9 @@ export interface NginxParts extends EngineParts {
 }
 
 /** Connections of an older generation may go on for so long; a change never waits for them. */
-const DRAIN_SECONDS = 3600;
+const DRAIN_SECONDS = 86_400;
+/** And only for so long when a rule is gone or changed: one of its connections may be among them. */
+const GONE_MS = 3_600_000;
 const START_LIMIT_MS = 10_000;
 const STOP_LIMIT_MS = 5_000;
 const TAIL_EVERY_MS = 500;
@@ -61,7 +64,6 @@ class Nginx implements ProxyEngine {
   readonly #counts = new Counts();
   readonly #drain: Drain;
   readonly #steady: SteadyNames;
-  readonly #lines = new LineReader((key) => this.#idByKey.get(key));
   readonly #tails: readonly LogTail[];
   /** Identifier in the configuration -> id of the rule; also of rules that are gone, whose connections may go on. */
   readonly #idByKey = new Map<string, string>();
@@ -81,12 +83,17 @@ class Nginx implements ProxyEngine {
     const { names } = parts;
     const lookUp = async (name: string) => (names === undefined ? [] : (await names.check(name)).addresses);
     this.#steady = new SteadyNames({ clock, lookUp });
+    const reader = new LogReader({
+      idOf: (key) => this.#idByKey.get(key),
+      counts: this.#counts,
+      handOn: parts.accessLog,
+    });
     this.#tails = accessLogs(folder).map(
       (file) =>
         new LogTail({
           file,
           clock,
-          onLines: (lines) => this.#take(lines),
+          onLines: (lines) => reader.take(lines),
           reopen: () => this.#master?.signal('SIGUSR1'),
         }),
     );
@@ -120,7 +127,7 @@ class Nginx implements ProxyEngine {
       while (!signal.aborted) {
         const startedMs = clock.monotonicMs();
         const master = await this.#start(this.#settings);
-        const how = await Promise.race([master.ended, aborted(signal, master.ended)]);
+        const how = await master.endedOr(signal);
         this.#master = undefined;
         if (how === undefined) {
           await master.stop(STOP_LIMIT_MS);
@@ -200,13 +207,10 @@ class Nginx implements ProxyEngine {
       }
       await this.#drain.makeRoom(master);
       const before = await this.#generations.choose(rendered.generation);
-      const reloaded = await reload(
-        master,
-        this.#parts.folder,
-        { generation: rendered.generation, ports },
-        this.#parts.clock,
-      );
+      const { folder, clock } = this.#parts;
+      const reloaded = await reload(master, folder, { generation: rendered.generation, ports }, clock);
       if (reloaded.kind === 'live') {
+        if (!areAmong(this.#live.rules, served.rules)) this.#drain.limit(GONE_MS);
         this.#live = { generation: rendered.generation, rules: served.rules };
         await this.#generations.keep([rendered.generation]);
         return { problems };
@@ -265,12 +269,6 @@ class Nginx implements ProxyEngine {
     }
   }
 
-  #take(lines: readonly string[]): void {
-    const entries = lines.map((line) => this.#lines.read(line)).filter((entry) => entry !== undefined);
-    for (const entry of entries) this.#counts.add(entry);
-    if (entries.length > 0) this.#parts.accessLog(entries.map((entry) => JSON.stringify(entry)).join('\n'));
-  }
-
   async #tail(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await wait(this.#parts.clock, TAIL_EVERY_MS, signal);
@@ -279,11 +277,13 @@ class Nginx implements ProxyEngine {
     for (const tail of this.#tails) await tail.close();
   }
 
-  /** A name that moved must not keep its old addresses. */
+  /** A name that moved must not keep its old addresses, nor a rule that is gone its connections for ever. */
   async #followNames(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await wait(this.#parts.clock, NAMES_EVERY_MS, signal);
       if (!signal.aborted && (await this.#steady.haveMoved())) this.#applyAgain('after a name has moved');
+      const master = this.#master;
+      if (master !== undefined && this.#drain.isLate) await this.#inTurn(() => this.#drain.endLate(master));
     }
   }
 
@@ -297,24 +297,3 @@ class Nginx implements ProxyEngine {
     return new EgressError('ENGINE_FAILED', sentence);
   }
 }
-
-/** Resolves with nothing when the signal is aborted; lets go of it when the process has ended. */
-const aborted = (signal: AbortSignal, ended: Promise<unknown>): Promise<undefined> =>
-  new Promise((resolve) => {
-    const stop = (): void => resolve(undefined);
-    if (signal.aborted) stop();
-    signal.addEventListener('abort', stop, { once: true });
-    ended.then(() => signal.removeEventListener('abort', stop));
-  });
-
-const without = (rules: RuleSet, problems: ReadonlyMap<string, RuleProblem>): RuleSet => ({
-  ...rules,
-  rules: rules.rules.filter(({ id }) => !problems.has(id)),
-});
-
-/** All ports that a rule set listens on, those of the HTTP proxy included. */
-const portsOf = ({ rules }: Pick<RuleSet, 'rules'>): number[] => [
-  proxyPorts.http,
-  proxyPorts.tls,
-  ...rules.filter((rule) => rule.kind === 'tcp').map(({ listenPort }) => listenPort),
-];

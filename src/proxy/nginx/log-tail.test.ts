@@ -15,7 +15,7 @@ const open = async (maxBytes?: number) => {
   const tail = new LogTail({
     file,
     clock,
-    onLines: (more) => lines.push(...more),
+    onLines: (more) => lines.push(...more.toString().trimEnd().split('\n')),
     reopen: () => {
       reopened += 1;
     },

@@ -8,8 +8,8 @@ import type { Clock } from '../../runtime/process/clock.ts';
 export interface LogTailDeps {
   readonly file: string;
   readonly clock: Clock;
-  /** Gets whole lines, as many as there are at once. */
-  readonly onLines: (lines: readonly string[]) => void;
+  /** Gets whole lines, as many as there are at once; the bytes are its own. */
+  readonly onLines: (lines: Buffer) => void;
   /** Asks the writer to open its log by name again. */
   readonly reopen: () => void;
   /** Size at which the log is renamed (default 16 MiB). */
@@ -19,11 +19,13 @@ export interface LogTailDeps {
 /** How long writers may hold the old log; nginx's workers leave it as soon as they read the message of their master. */
 const LEAVE_MS = 5000;
 const CHUNK_BYTES = 256 * 1024;
+const NEWLINE = 0x0a;
 
 interface Part {
   readonly handle: FileHandle;
   position: number;
-  rest: string;
+  /** The beginning of a line whose end is not there yet. */
+  rest: Buffer;
   /** When it is given up; undefined for the log that is written now. */
   endsAtMs: number | undefined;
 }
@@ -70,19 +72,25 @@ export class LogTail {
   async #open(): Promise<void> {
     const exists = await stat(this.#deps.file).then(() => true, ignoreMissing);
     if (exists !== true) return;
-    this.#parts.push({ handle: await open(this.#deps.file, 'r'), position: 0, rest: '', endsAtMs: undefined });
+    this.#parts.push({
+      handle: await open(this.#deps.file, 'r'),
+      position: 0,
+      rest: Buffer.alloc(0),
+      endsAtMs: undefined,
+    });
   }
 
   async #drain(part: Part): Promise<void> {
-    const buffer = Buffer.alloc(CHUNK_BYTES);
     for (;;) {
-      const { bytesRead } = await part.handle.read(buffer, 0, CHUNK_BYTES, part.position);
+      const kept = part.rest.length;
+      const buffer = Buffer.allocUnsafe(kept + CHUNK_BYTES);
+      part.rest.copy(buffer);
+      const { bytesRead } = await part.handle.read(buffer, kept, CHUNK_BYTES, part.position);
       if (bytesRead === 0) return;
       part.position += bytesRead;
-      // The log is ASCII: nginx escapes everything else in JSON mode, and what it does not may be cut without harm.
-      const lines = (part.rest + buffer.toString('latin1', 0, bytesRead)).split('\n');
-      part.rest = lines.pop() ?? '';
-      if (lines.length > 0) this.#deps.onLines(lines);
+      const end = buffer.lastIndexOf(NEWLINE, kept + bytesRead - 1) + 1;
+      part.rest = Buffer.from(buffer.subarray(end, kept + bytesRead));
+      if (end > 0) this.#deps.onLines(buffer.subarray(0, end));
     }
   }
 }

@@ -67,6 +67,19 @@ export class Master {
     return this.#isAlive;
   }
 
+  /** Resolves with how it ended, or with nothing when the signal is aborted. */
+  endedOr(signal: AbortSignal): Promise<string | undefined> {
+    return new Promise((resolve) => {
+      const stop = (): void => resolve(undefined);
+      if (signal.aborted) stop();
+      signal.addEventListener('abort', stop, { once: true });
+      this.ended.then((how) => {
+        signal.removeEventListener('abort', stop);
+        resolve(how);
+      });
+    });
+  }
+
   signal(name: NodeJS.Signals): void {
     if (this.#isAlive) process.kill(this.pid, name);
   }

@@ -1,15 +1,16 @@
 /**
  * The http block: plain requests, in absolute form or led here by DNS. One value decides: the authority of the URL, or the
  * Host header when the URL has none; it is read strictly, looked up whole with its port, and what it leads to is written
- * here by us, never taken from a header. A request that is let through costs one pattern and three look-ups; what else
- * a line of the log needs is found out for refusals only.
+ * here by us, never taken from a header. Hosts whose addresses are written have a server each (render-hosts.ts); the server
+ * here is for all others, and for what no rule allows.
  */
 import type { Ip } from '../../core/ip/index.ts';
-import { type HttpServed, proxyPorts, type RuleSet } from '../../core/proxy/served.ts';
+import type { HttpServed, RuleSet } from '../../core/proxy/served.ts';
+import { httpWords } from './log-format.ts';
+import { authorities, hostMaps, hostServers, ownHosts } from './render-hosts.ts';
 import type { Written } from './steady-names.ts';
 import { hostOf, keyOf, path, quoted } from './words.ts';
 
-const HTTP_PORT = 80;
 const PORT = '(?::[1-9][0-9]{0,4})?';
 const HOST = String.raw`(?:(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|\[[0-9a-f:.]+\])${PORT}`;
 
@@ -18,7 +19,8 @@ export interface HttpSettings {
   readonly folder: string;
   /** `address:port` of the guarding resolver. */
   readonly resolver: string;
-  readonly listen: (port: number) => string;
+  /** Addresses and ports to listen on: each family has its own, so that an IPv4 client is seen as one. */
+  readonly listen: readonly { readonly at: string; readonly options: string }[];
   /** A path that no client asks for: nginx shows refusals of its own through it. */
   readonly refusalPath: string;
   /** Addresses of names that stand still. */
@@ -28,32 +30,40 @@ export interface HttpSettings {
 /** The lines of the block. */
 export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): string[] => {
   const plain = rules.filter((rule) => rule.kind === 'http').filter(({ isTls }) => !isTls);
-  const log = path(`${settings.folder}/http.log`);
   const kept = plain.flatMap((rule) => {
     const ips = addressesOf(rule, settings.written);
     return ips.length === 0 ? [] : [{ rule, ips }];
   });
   const isKept = new Set(kept.map(({ rule }) => rule.id));
+  const own = ownHosts(plain, kept);
+  const accessLog = (format: string): string =>
+    `access_log ${path(`${settings.folder}/http.log`)} ${format} buffer=32k flush=100ms;`;
+  const refuse = [`        ${accessLog('told')}`, `        return 403 ${quoted(refusalText(name)).slice(0, -1)}\\n";`];
+  const refusals = [
+    `    location = ${settings.refusalPath} {`,
+    '      internal;',
+    '      return 200 "$said\\n";',
+    '    }',
+  ];
   return [
     'http {',
     '  map_hash_bucket_size 1024;',
     '  map_hash_max_size 65536;',
+    '  server_names_hash_bucket_size 1024;',
+    '  server_names_hash_max_size 65536;',
     '  variables_hash_max_size 2048;',
-    // The words of a line: access-log.ts reads them by their place.
-    `  log_format told escape=json '["http","$rule","$remote_addr","$remote_port","$shown","$upstream_addr","$asked_method",` +
-      `"$status","$upstream_bytes_sent","$upstream_bytes_received","$msec","$request_time","$upstream_header_time"]';`,
-    `  access_log ${log} told buffer=32k flush=100ms;`,
+    `  log_format told escape=json '${httpWords}';`,
+    `  ${accessLog('told')}`,
     // Nothing is written there, but nginx makes the folders at its start, and those of its package are not ours.
     ...['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
       (kind) => `  ${kind}_temp_path ${path(`${settings.folder}/temporary`)}-${kind};`,
     ),
-    '  # What was asked for: the Host of a path, the authority of an http:// URL that says the same as Host, or the authority alone',
-    '  # where a client of HTTP/1.0 left Host out. The rest of what a request may name is nobody.',
+    '  # What was asked for: the Host of a path, or the authority of an http:// URL that says the same as Host. The rest of what',
+    '  # a request may name is nobody.',
     '  map "$http_host $request" $authority {',
     '    default "";',
     `    "~*^(?<told_host>${HOST}) [a-z]+ /" $told_host;`,
     String.raw`    "~*^(?<one_host>${HOST})(?::80)? [a-z]+ http://(?<same_host>(?P=one_host)(?::80)?)[/?#\s]" $same_host;`,
-    String.raw`    "~*^ [a-z]+ http://(?<only_host>${HOST})[/?#\s]" $only_host;`,
     '  }',
     '  map $authority $rule {',
     '    hostnames;',
@@ -70,6 +80,7 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     ...kept.map(({ rule }) => `    ${keyOf(rule.id)} "";`),
     '  }',
     ...kept.flatMap(({ rule, ips }) => upstream(rule, ips)),
+    ...hostMaps(own),
     '  # For the log: of what has no rule, what the request line says.',
     '  map $request $first_word {',
     '    default "";',
@@ -89,69 +100,79 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     '    default $authority;',
     '    "" $first_host;',
     '  }',
-    '  map $first_word $said {',
+    '  map $first_word $unread {',
     `    default ${quoted(`Sallyport cannot read this request, so the proxy ${name} does not let it through.`)};`,
     `    CONNECT ${quoted(tunnelText(name))};`,
     '  }',
+    '  map $status $said {',
+    '    default $unread;',
+    ...AWAY.map((status) => `    ${status} ${quoted(awayText(name))};`),
+    '  }',
     `  resolver ${settings.resolver};`,
-    '  resolver_timeout 6s;',
-    '  server_tokens off;',
-    '  merge_slashes off;',
-    '  underscores_in_headers on;',
-    '  default_type "text/plain; charset=utf-8";',
-    '  types { }',
-    '  client_header_timeout 10s;',
-    '  client_body_timeout 60s;',
-    '  client_max_body_size 0;',
-    // All headers of a request together: nginx does not count them, so their room is what bounds them.
-    '  client_header_buffer_size 2k;',
-    '  large_client_header_buffers 2 8k;',
-    '  keepalive_requests 100000;',
-    '  lingering_timeout 2s;',
-    '  reset_timedout_connection on;',
+    ...COMMON.map((line) => `  ${line}`),
+    `  error_page 400 405 408 413 414 494 501 505 ${AWAY.join(' ')} ${settings.refusalPath};`,
     '  server {',
-    `    listen ${settings.listen(proxyPorts.http)};`,
-    `    error_page 400 405 408 413 414 494 501 505 ${settings.refusalPath};`,
-    `    error_page 500 502 504 ${settings.refusalPath}-away;`,
-    `    location = ${settings.refusalPath} {`,
-    '      internal;',
-    '      return 200 "$said\\n";',
-    '    }',
-    `    location = ${settings.refusalPath}-away {`,
-    '      internal;',
-    `      return 200 ${quoted(awayText(name)).slice(0, -1)}\\n";`,
-    '    }',
+    ...settings.listen.map(({ at, options }) => `    listen ${at} default_server ${options};`),
+    ...refusals,
     '    location / {',
     '      if ($rule = "") {',
-    `        return 403 ${quoted(refusalText(name)).slice(0, -1)}\\n";`,
+    ...refuse,
     '      }',
     '      proxy_pass http://$target$request_uri;',
-    '      proxy_http_version 1.1;',
     '      proxy_set_header Host $authority;',
     '      proxy_set_header Connection $ending;',
-    '      proxy_set_header Proxy-Connection "";',
-    '      proxy_set_header Proxy-Authorization "";',
-    '      proxy_pass_header Date;',
-    '      proxy_pass_header Server;',
-    '      # A server outside does not steer this proxy.',
-    '      proxy_ignore_headers X-Accel-Redirect X-Accel-Expires X-Accel-Limit-Rate X-Accel-Buffering X-Accel-Charset;',
-    '      proxy_redirect off;',
-    '      proxy_buffering off;',
-    '      proxy_request_buffering off;',
-    '      proxy_buffer_size 32k;',
-    '      proxy_buffers 4 32k;',
-    '      proxy_busy_buffers_size 64k;',
-    '      proxy_connect_timeout 3s;',
-    '      proxy_next_upstream_tries 4;',
-    '      proxy_next_upstream_timeout 12s;',
-    '      proxy_read_timeout 600s;',
-    '      proxy_send_timeout 600s;',
-    '      proxy_socket_keepalive on;',
+    ...NOT_PASSED_ON.map((line) => `      ${line}`),
     '    }',
     '  }',
+    ...hostServers(own, { accessLog, listen: settings.listen.map(({ at }) => at), refusals, refuse }),
     '}',
   ];
 };
+
+/** Statuses of nginx when a server outside cannot be reached. */
+const AWAY = [500, 502, 504];
+
+/** Headers that are for the proxy alone. */
+const NOT_PASSED_ON = ['proxy_set_header Proxy-Connection "";', 'proxy_set_header Proxy-Authorization "";'];
+
+/** What holds for all servers. Headers that are set hold where no others are. */
+const COMMON = [
+  'resolver_timeout 6s;',
+  'server_tokens off;',
+  'merge_slashes off;',
+  'underscores_in_headers on;',
+  'default_type "text/plain; charset=utf-8";',
+  'types { }',
+  'client_header_timeout 10s;',
+  'client_body_timeout 60s;',
+  'client_max_body_size 0;',
+  // All headers of a request together: nginx does not count them, so their room is what bounds them.
+  'client_header_buffer_size 2k;',
+  'large_client_header_buffers 2 8k;',
+  'keepalive_requests 100000;',
+  'lingering_timeout 2s;',
+  'reset_timedout_connection on;',
+  'proxy_http_version 1.1;',
+  'proxy_set_header Host $http_host;',
+  'proxy_set_header Connection "";',
+  ...NOT_PASSED_ON,
+  'proxy_pass_header Date;',
+  'proxy_pass_header Server;',
+  '# A server outside does not steer this proxy.',
+  'proxy_ignore_headers X-Accel-Redirect X-Accel-Expires X-Accel-Limit-Rate X-Accel-Buffering X-Accel-Charset;',
+  'proxy_redirect off;',
+  'proxy_buffering off;',
+  'proxy_request_buffering off;',
+  'proxy_buffer_size 32k;',
+  'proxy_buffers 4 32k;',
+  'proxy_busy_buffers_size 64k;',
+  'proxy_connect_timeout 3s;',
+  'proxy_next_upstream_tries 4;',
+  'proxy_next_upstream_timeout 12s;',
+  'proxy_read_timeout 600s;',
+  'proxy_send_timeout 600s;',
+  'proxy_socket_keepalive on;',
+];
 
 /** Addresses that are written for a rule; none for a name that nginx resolves itself. */
 const addressesOf = ({ host }: HttpServed, written: Written): readonly Ip[] => {
@@ -173,12 +194,6 @@ const upstream = ({ id, destPort }: HttpServed, ips: readonly Ip[]): string[] =>
   '    keepalive_timeout 4s;',
   '  }',
 ];
-
-/** How clients may write the host of a rule: with its port, and without it when it is the usual one. */
-const authorities = ({ host, destPort }: HttpServed): string[] => {
-  const text = host.kind === 'suffix' ? `*${host.suffix}` : host.kind === 'exact' ? host.name : hostOf(host.ip);
-  return destPort === HTTP_PORT ? [text, `${text}:${HTTP_PORT}`] : [`${text}:${destPort}`];
-};
 
 /** Where a rule leads. nginx has the name of a wildcard in `$host`: from the same place as `$asked`, in lower case, without port. */
 const target = ({ host, destPort }: HttpServed): string => {

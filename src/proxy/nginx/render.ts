@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import { proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/served.ts';
 import { hostText, sniRules } from '../sni-rules.ts';
+import { streamWords } from './log-format.ts';
 import { httpBlock } from './render-http.ts';
 import type { Written } from './steady-names.ts';
 import { hostOf, keyOf, path } from './words.ts';
@@ -48,7 +49,7 @@ export const render = (rules: RuleSet, settings: NginxSettings, written: Written
     ...httpBlock(rules, {
       folder: settings.folder,
       resolver,
-      listen: (port) => listen(port, settings),
+      listen: httpListen(settings),
       refusalPath: `/.sallyport-refusal-${PLACE}`,
       written,
     }),
@@ -93,8 +94,8 @@ const streamBlock = (rules: RuleSet, settings: NginxSettings, generation: string
     '  map_hash_max_size 65536;',
     '  variables_hash_max_size 2048;',
     // The variable of the format exists only where a rule sets it.
-    ...(tcp.length === 0 ? [] : [`  log_format tcp escape=json '["tcp","$rule",${STREAM_WORDS}]';`]),
-    `  log_format sni escape=json '["sni","$sni_rule",${STREAM_WORDS}]';`,
+    ...(tcp.length === 0 ? [] : [`  log_format tcp escape=json '${streamWords('tcp', '$rule')}';`]),
+    `  log_format sni escape=json '${streamWords('sni', '$sni_rule')}';`,
     '  map $ssl_preread_server_name $sni {',
     '    default "";',
     `    "~*${SERVER_NAME}" $strict_name;`,
@@ -136,11 +137,6 @@ const streamBlock = (rules: RuleSet, settings: NginxSettings, generation: string
     '}',
   ];
 };
-
-/** The words after the kind and the rule, by their place, as in the http block. */
-const STREAM_WORDS =
-  '"$remote_addr","$remote_port","$ssl_preread_server_name","$upstream_addr","","$status",' +
-  '"$upstream_bytes_sent","$upstream_bytes_received","$msec","$session_time",""';
 
 const stateServer = ({ folder }: NginxSettings, generation: string): string[] => [
   '  server {',
@@ -186,7 +182,14 @@ const passLines = ({ to, destPort }: TcpServed, key: string): string[] => {
   return [`    proxy_pass ${to.ips.length === 1 && first !== undefined ? `${hostOf(first)}:${destPort}` : key};`];
 };
 
+const SOCKET_OPTIONS = 'backlog=4096 so_keepalive=on';
+
 const listen = (port: number, { hasIpv6 }: NginxSettings): string =>
-  `${hasIpv6 ? '[::]:' : ''}${port}${hasIpv6 ? ' ipv6only=off' : ''} backlog=4096 so_keepalive=on`;
+  `${hasIpv6 ? '[::]:' : ''}${port}${hasIpv6 ? ' ipv6only=off' : ''} ${SOCKET_OPTIONS}`;
+
+const httpListen = ({ hasIpv6 }: NginxSettings): { readonly at: string; readonly options: string }[] => [
+  { at: `${proxyPorts.http}`, options: SOCKET_OPTIONS },
+  ...(hasIpv6 ? [{ at: `[::]:${proxyPorts.http}`, options: `ipv6only=on ${SOCKET_OPTIONS}` }] : []),
+];
 
 const addressCount = ({ to }: TcpServed): number => (to.kind === 'addresses' ? to.ips.length : 0);

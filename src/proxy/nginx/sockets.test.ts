@@ -2,14 +2,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { describe, it } from 'node:test';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
+import { ip } from '../../core/testing/address.ts';
 import { endpointText, parseSockets, readSockets, socketsOf } from './sockets.ts';
-
-const ip = (text: string): Ip => {
-  const parsed = parseIp(text);
-  assert.ok(parsed.ok);
-  return parsed.value;
-};
 
 describe("the kernel's socket tables", () => {
   it('are read line by line', () => {

@@ -3,7 +3,7 @@
  * reload, and its log knows a connection only when it has ended; the kernel knows all of them, of draining workers too.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { type Ip, isIpv4, positionOf } from '../../core/ip/index.ts';
+import { type Ip, ipBytes } from '../../core/ip/index.ts';
 
 /** One socket. The other end is kept as the kernel writes it, because most are never looked at. */
 export interface SocketRow {
@@ -30,14 +30,8 @@ export const parseSockets = (table: string): SocketRow[] => {
 
 /** An address and port as the kernel writes them: 32-bit words in the machine's byte order, which is little-endian here. */
 export const endpointText = (ip: Ip, port: number): string => {
-  const words = isIpv4(ip) ? [0n] : [96n, 64n, 32n, 0n];
-  const text = words.map((shift) => swapped((positionOf(ip) >> shift) & 0xffffffffn)).join('');
+  const text = Buffer.from(ipBytes(ip)).swap32().toString('hex').toUpperCase();
   return `${text}:${port.toString(16).toUpperCase().padStart(4, '0')}`;
-};
-
-const swapped = (word: bigint): string => {
-  const hex = word.toString(16).toUpperCase().padStart(8, '0');
-  return `${hex.slice(6)}${hex.slice(4, 6)}${hex.slice(2, 4)}${hex.slice(0, 2)}`;
 };
 
 /** All TCP sockets of the network namespace that the process is in; none when it is gone. */

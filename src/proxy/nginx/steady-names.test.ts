@@ -1,16 +1,12 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
-import { type Ip, parseIp } from '../../core/ip/index.ts';
+import type { Ip } from '../../core/ip/index.ts';
+import { ip } from '../../core/testing/address.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
 import { httpRule, ruleSet, tcpRule } from '../testing/rules.ts';
 import { SteadyNames } from './steady-names.ts';
 
-const ips = (...texts: readonly string[]): Ip[] =>
-  texts.map((text) => {
-    const parsed = parseIp(text);
-    assert.ok(parsed.ok, text);
-    return parsed.value;
-  });
+const ips = (...texts: readonly string[]): Ip[] => texts.map(ip);
 const minute = 60_000;
 
 describe('names that stand still', () => {

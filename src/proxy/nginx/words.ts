@@ -26,3 +26,6 @@ export const path = (text: string): string => {
   if (!/^[A-Za-z0-9/._-]+$/.test(text)) throw new Error(`nginx cannot use the path ${text}`);
   return text;
 };
+
+/** True for the id of a rule that may stand in the configuration and in a line of JSON as it is. */
+export const isPlainId = (id: string): boolean => /^[A-Za-z0-9/._-]+$/.test(id);

@@ -83,8 +83,8 @@ export const openBed = async (
     clock: systemClock,
     accessLog:
       accessLog ??
-      ((text) => {
-        lines.push(...text.trimEnd().split('\n').map(accessLine));
+      ((more) => {
+        lines.push(...more.toString().trimEnd().split('\n').map(accessLine));
       }),
   };
   const authority = await createAuthority({ commonName: 'outside', lifetimeDays: 1, now: new Date() });

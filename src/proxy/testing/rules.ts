@@ -1,8 +1,9 @@
 /** Rules as a plan makes them, in one line each. */
-import { type Ip, parseIp, setOf } from '../../core/ip/index.ts';
+import { parseIp, setOf } from '../../core/ip/index.ts';
 import { projectClusterInfo } from '../../core/project/index.ts';
 import { forbiddenFor } from '../../core/proxy/forbidden.ts';
 import type { HostPattern, HttpServed, RuleSet, ServedRule, TcpServed } from '../../core/proxy/served.ts';
+import { ip as ipOf } from '../../core/testing/address.ts';
 
 const closed = setOf([]);
 
@@ -59,10 +60,4 @@ const patternOf = (host: string): HostPattern => {
   if (host.startsWith('*')) return { kind: 'suffix', suffix: host.slice(1) };
   const ip = parseIp(host);
   return ip.ok ? { kind: 'address', ip: ip.value } : { kind: 'exact', name: host };
-};
-
-const ipOf = (text: string): Ip => {
-  const parsed = parseIp(text);
-  if (!parsed.ok) throw new Error(`${text} is no address`);
-  return parsed.value;
 };

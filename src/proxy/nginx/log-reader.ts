@@ -1,0 +1,180 @@
+/**
+ * LogReader takes the log as it comes, counts, and hands on the access log. There is a line for every request, and nearly all are as
+ * users read them already (log-format.ts): of these it reads the few words that are counted, in the bytes as they came, and writes the time
+ * in its place. All other lines are read word by word and written anew.
+ */
+import { LineReader } from './access-log.ts';
+import type { Counts } from './counts.ts';
+
+export interface LogReaderDeps {
+  /** The rule of an identifier in the configuration. */
+  readonly idOf: (key: string) => string | undefined;
+  readonly counts: Counts;
+  /** Gets whole lines, each with its newline. */
+  readonly handOn: (lines: Buffer) => void;
+}
+
+const NEWLINE = 0x0a;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const DOT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const COLON = 0x3a;
+const BRACE = 0x7b;
+const BRACE_END = 0x7d;
+
+const TIME_AT = '{"time":"'.length;
+const TIME_LENGTH = '2026-11-15T13:00:00.000Z'.length;
+/** Between two numbers or texts that are read, so many bytes are always the same. */
+const gap = {
+  ms: '","ms":'.length,
+  client: 'e3,"client":"'.length,
+  rule: '","rule":"'.length,
+  sent: '","bytesSent":'.length,
+  received: ',"bytesReceived":'.length,
+} as const;
+
+interface KnownRule {
+  readonly id: string;
+  readonly bytes: Buffer;
+}
+
+export class LogReader {
+  readonly #deps: LogReaderDeps;
+  readonly #lines: LineReader;
+  /** The second of the last line with its text up to the dot: lines come in order of time, more or less. */
+  #second = Number.NaN;
+  #secondText = Buffer.alloc(0);
+  /** The rule of the last line and the bytes of its id. */
+  #rule: KnownRule = { id: '', bytes: Buffer.alloc(0) };
+  /** Ids by a sum of their bytes. */
+  readonly #rules = new Map<number, KnownRule[]>();
+  /** Where the next number or text begins, in the line that is read. */
+  #at = 0;
+
+  constructor(deps: LogReaderDeps) {
+    this.#deps = deps;
+    this.#lines = new LineReader(deps.idOf);
+  }
+
+  /** Takes whole lines. The bytes are changed in their place, and belong to whom they are handed on to. */
+  take(chunk: Buffer): void {
+    const parts: Buffer[] = [];
+    let well = 0;
+    for (let start = 0; start < chunk.length; ) {
+      const end = chunk.indexOf(NEWLINE, start) + 1 || chunk.length;
+      // Half a line is what a program leaves that was killed.
+      if (chunk[end - 2] !== BRACE_END || !this.#isFinal(chunk, start)) {
+        if (well < start) parts.push(chunk.subarray(well, start));
+        const text = this.#rewritten(chunk.toString('latin1', start, end).trimEnd());
+        if (text !== '') parts.push(Buffer.from(text));
+        well = end;
+      }
+      start = end;
+    }
+    if (well < chunk.length) parts.push(chunk.subarray(well));
+    const [first] = parts;
+    if (first !== undefined) this.#deps.handOn(parts.length === 1 ? first : Buffer.concat(parts));
+  }
+
+  #rewritten(text: string): string {
+    const line = this.#lines.read(text);
+    if (line === undefined) return '';
+    this.#deps.counts.add(line);
+    return `${JSON.stringify(line)}\n`;
+  }
+
+  /** Counts a line that needs no more than its time, and gives it that; false for any other, which is left as it is. */
+  #isFinal(bytes: Buffer, start: number): boolean {
+    if (bytes[start] !== BRACE) return false;
+    this.#at = start + TIME_AT;
+    const endMs = this.#thousandths(bytes);
+    this.#at = start + TIME_AT + TIME_LENGTH + gap.ms;
+    const ms = this.#thousandths(bytes);
+    this.#at += gap.client;
+    if (!this.#isIpv4Client(bytes)) return false;
+    this.#at += gap.rule;
+    const id = this.#ruleAt(bytes);
+    this.#at += gap.sent;
+    const sent = this.#whole(bytes);
+    // Several addresses were tried, or none: there are several numbers, or none.
+    if (sent < 0 || bytes[this.#at + 1] !== QUOTE) return false;
+    this.#at += gap.received;
+    const received = this.#whole(bytes);
+    if (received < 0 || bytes[this.#at + 1] !== QUOTE) return false;
+    this.#writeTime(bytes, start + TIME_AT, endMs - ms);
+    this.#deps.counts.ended(id, sent, received);
+    return true;
+  }
+
+  /** A number with three digits behind its dot, in thousandths. */
+  #thousandths(bytes: Buffer): number {
+    let value = 0;
+    let at = this.#at;
+    for (let byte = bytes[at] ?? 0; (byte >= ZERO && byte <= NINE) || byte === DOT; byte = bytes[at] ?? 0) {
+      if (byte !== DOT) value = value * 10 + byte - ZERO;
+      at += 1;
+    }
+    this.#at = at;
+    return value;
+  }
+
+  /** A whole number that a comma ends; negative when there is none. */
+  #whole(bytes: Buffer): number {
+    const from = this.#at;
+    let value = 0;
+    let at = from;
+    for (let byte = bytes[at] ?? 0; byte >= ZERO && byte <= NINE; byte = bytes[at] ?? 0) {
+      value = value * 10 + byte - ZERO;
+      at += 1;
+    }
+    this.#at = at;
+    return at > from && bytes[at] === COMMA ? value : -1;
+  }
+
+  /** Passes the client; false for an IPv6 address, which is written in brackets by us. */
+  #isIpv4Client(bytes: Buffer): boolean {
+    let colons = 0;
+    let at = this.#at;
+    for (; at < bytes.length && bytes[at] !== QUOTE; at += 1) if (bytes[at] === COLON) colons += 1;
+    this.#at = at;
+    return colons === 1;
+  }
+
+  #ruleAt(bytes: Buffer): string {
+    const from = this.#at;
+    const last = this.#rule.bytes;
+    const length = last.length;
+    let at = 0;
+    while (at < length && bytes[from + at] === last[at]) at += 1;
+    if (at < length || bytes[from + length] !== QUOTE || length === 0) this.#lookUp(bytes, from);
+    this.#at = from + this.#rule.bytes.length;
+    return this.#rule.id;
+  }
+
+  #lookUp(bytes: Buffer, from: number): void {
+    let sum = 0;
+    let end = from;
+    for (; end < bytes.length && bytes[end] !== QUOTE; end += 1) sum = (sum * 31 + (bytes[end] ?? 0)) | 0;
+    const own = bytes.subarray(from, end);
+    const known = this.#rules.get(sum) ?? [];
+    const found = known.find((rule) => rule.bytes.equals(own));
+    this.#rule = found ?? { id: own.toString('latin1'), bytes: Buffer.from(own) };
+    if (found === undefined) this.#rules.set(sum, [...known, this.#rule]);
+  }
+
+  #writeTime(bytes: Buffer, at: number, ms: number): void {
+    const second = Math.floor(ms / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#secondText = Buffer.from(new Date(ms).toISOString(), 'latin1');
+    }
+    const rest = ms - second * 1000;
+    const text = this.#secondText;
+    text[20] = ZERO + Math.floor(rest / 100);
+    text[21] = ZERO + (Math.floor(rest / 10) % 10);
+    text[22] = ZERO + (rest % 10);
+    for (let index = 0; index < TIME_LENGTH; index += 1) bytes[at + index] = text[index] ?? ZERO;
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * Servers of single hosts. A request for a host that one rule names, and whose addresses are written in the configuration, is
+ * the usual one; nginx finds its server by a hash of the name. What is left to ask is whether the request says the same in its
+ * URL and in Host, with the port of the rule: one short pattern and one look-up of both together. The line of the log is
+ * written as users read it, since nothing is in it that a client could choose freely.
+ */
+import type { Ip } from '../../core/ip/index.ts';
+import type { HostPattern, HttpServed } from '../../core/proxy/served.ts';
+import { finalFormat } from './log-format.ts';
+import { hostOf, isPlainId, keyOf } from './words.ts';
+
+const HTTP_PORT = 80;
+
+/** A server takes 60 KB, in each older generation that finishes its connections too. Hosts beyond these go the general way. */
+export const MOST_OWN_HOSTS = 100;
+
+/** A rule with the addresses that are written for it. */
+export interface KeptHost {
+  readonly rule: HttpServed;
+  readonly ips: readonly Ip[];
+}
+
+/** What servers of hosts have in common, as text of the configuration. */
+export interface HostSettings {
+  /** The file and the options of the log, with the place of the format between them. */
+  readonly accessLog: (format: string) => string;
+  readonly listen: readonly string[];
+  /** The location that shows refusals of nginx itself. */
+  readonly refusals: readonly string[];
+  /** What a request gets that no rule allows. */
+  readonly refuse: readonly string[];
+}
+
+/** Those of the kept ones that have a server, the first of them: no other rule is for a host of that name, whatever its port. */
+export const ownHosts = (plain: readonly HttpServed[], kept: readonly KeptHost[]): KeptHost[] => {
+  const rulesByName = new Map<string, number>();
+  const suffixes: string[] = [];
+  for (const { host } of plain) {
+    if (host.kind === 'suffix') suffixes.push(host.suffix);
+    else rulesByName.set(nameOf(host), (rulesByName.get(nameOf(host)) ?? 0) + 1);
+  }
+  const alone = kept.filter(({ rule: { id, host } }) => {
+    const name = nameOf(host);
+    return rulesByName.get(name) === 1 && !suffixes.some((suffix) => name.endsWith(suffix)) && isPlainId(id);
+  });
+  return alone.slice(0, MOST_OWN_HOSTS);
+};
+
+/** How clients may write the host of a rule: with its port, and without it when it is the usual one. */
+export const authorities = ({ host, destPort }: HttpServed): string[] => {
+  const text = nameOf(host);
+  return destPort === HTTP_PORT ? [text, `${text}:${HTTP_PORT}`] : [`${text}:${destPort}`];
+};
+
+/** `$exact` is the rule of a request that says its host in one of the ways that are allowed, and empty for all others. */
+export const hostMaps = (own: readonly KeptHost[]): string[] => [
+  '  # What the URL names: its authority, or a stroke where it is a path.',
+  '  map $request $named {',
+  '    default "";',
+  '    "~*^[a-z]+ /" "/";',
+  String.raw`    "~*^[a-z]+ http://(?<named_authority>[^/?#\s]+)[/?#\s]" $named_authority;`,
+  '  }',
+  '  map "$http_host $named" $exact {',
+  '    default "";',
+  ...own.flatMap(({ rule }) =>
+    authorities(rule).flatMap((told) =>
+      ['/', ...authorities(rule)].map((named) => `    "${told} ${named}" ${keyOf(rule.id)};`),
+    ),
+  ),
+  '  }',
+];
+
+/** The servers. */
+export const hostServers = (own: readonly KeptHost[], settings: HostSettings): string[] =>
+  own.flatMap(({ rule: { id, host } }) => [
+    `  log_format ${keyOf(id)} escape=none '${finalFormat(id)}';`,
+    '  server {',
+    ...settings.listen.map((at) => `    listen ${at};`),
+    `    server_name "${nameOf(host)}";`,
+    ...settings.refusals,
+    '    location / {',
+    `      ${settings.accessLog(keyOf(id))}`,
+    `      if ($exact != ${keyOf(id)}) {`,
+    ...settings.refuse,
+    '      }',
+    `      proxy_pass http://${keyOf(id)};`,
+    '    }',
+    '  }',
+  ]);
+
+const nameOf = (host: HostPattern): string => {
+  switch (host.kind) {
+    case 'exact':
+      return host.name;
+    case 'suffix':
+      return `*${host.suffix}`;
+    case 'address':
+      return hostOf(host.ip);
+  }
+};
