@@ -103,7 +103,7 @@ export async function startBareControlPlane(options: { log?: (line: string) => v
       signal(processOf(part), 'SIGKILL');
       const explain = () => lastLines(readFileSync(logFile(part), 'utf8'));
       await until(
-        { what: `${part} to be gone`, limitMs: 5_000, everyMs: 5, explain },
+        { what: `${part} to be gone`, limitMs: 30_000, everyMs: 5, explain },
         () => !isRunning(processOf(part)),
       );
     },

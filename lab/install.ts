@@ -26,7 +26,7 @@ export interface InstallRequest {
   readonly rolloutLimitMs?: number;
 }
 
-const helmLimitMs = 180_000;
+const helmLimitMs = 400_000;
 const defaultRolloutLimitMs = 120_000;
 
 /**

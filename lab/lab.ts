@@ -95,7 +95,7 @@ export function runningLab(name: string): { instance: Instance; record: Instance
 const packetsSchema = z.array(
   z.object({ source: z.string(), protocol: z.string(), port: z.int().optional(), packets: z.int() }),
 );
-const kubectlLimitMs = 180_000;
+const kubectlLimitMs = 240_000;
 
 function handle(instance: Instance, shape: LabShape, built: Programs): Lab {
   const kubeconfig = kubeconfigOf(instance);

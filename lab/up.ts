@@ -134,7 +134,7 @@ async function startControlPlane(request: UpRequest, site: ControlPlaneSite): Pr
 async function startNodes(request: UpRequest, site: ControlPlaneSite): Promise<void> {
   const { instance, programs, shape } = request;
   const kubectl = (what: string, args: readonly string[], input = '') =>
-    must(what, [...kubectlOf(instance, programs), ...args], { input, timeoutMs: 120_000 });
+    must(what, [...kubectlOf(instance, programs), ...args], { input, timeoutMs: 240_000 });
   const list = { apiVersion: 'v1', kind: 'List', items: baseManifests(shape) };
   await kubectl('apply the base manifests', ['apply', '--server-side', '-f', '-'], JSON.stringify(list));
   for (const node of shape.nodes) {
@@ -145,10 +145,10 @@ async function startNodes(request: UpRequest, site: ControlPlaneSite): Promise<v
     }));
   }
   if (shape.nodes.length === 0) return;
-  await kubectl('wait for nodes', ['wait', '--for=condition=Ready', 'node', '--all', '--timeout=90s']);
+  await kubectl('wait for nodes', ['wait', '--for=condition=Ready', 'node', '--all', '--timeout=180s']);
   // A pod made before its service account is refused: whoever uses the lab should not have to know that.
-  await kubectl('wait for service accounts', ['wait', '--for=create', 'serviceaccount/default', '--timeout=60s']);
-  const rollout = ['-n', 'kube-system', 'rollout', 'status', 'deployment/coredns', '--timeout=90s'];
+  await kubectl('wait for service accounts', ['wait', '--for=create', 'serviceaccount/default', '--timeout=180s']);
+  const rollout = ['-n', 'kube-system', 'rollout', 'status', 'deployment/coredns', '--timeout=180s'];
   await kubectl('wait for DNS', rollout);
 }
 

@@ -79,7 +79,9 @@ export async function end(ids: readonly ProcessId[], graceMs: number): Promise<v
     await until({ what: 'processes to end', limitMs: graceMs, everyMs: 20 }, gone).catch(() => {});
   }
   for (const id of ids) signal(id, 'SIGKILL');
-  await until({ what: 'killed processes to go', limitMs: 5_000, everyMs: 10 }, () => ids.every((id) => !isRunning(id)));
+  await until({ what: 'killed processes to go', limitMs: 30_000, everyMs: 10 }, () =>
+    ids.every((id) => !isRunning(id)),
+  );
 }
 
 /**

@@ -17,7 +17,7 @@ const host = '127.0.0.1';
 test('an upload tells that every byte arrived', async () => {
   const server = serveFlows(0);
   const flow = startFlow({ kind: 'upload', host, port: await portOf(server), everyMs: 1 });
-  await until({ what: 'a connection', limitMs: 5_000, everyMs: 5 }, () => flow.report().localPort > 0);
+  await until({ what: 'a connection', limitMs: 20_000, everyMs: 5 }, () => flow.report().localPort > 0);
   const { failure, lastHeardAtMs } = await flow.stop();
   assert.equal(failure, undefined);
   assert.ok(lastHeardAtMs !== undefined);
@@ -29,9 +29,9 @@ test('a download is heard on and on; when the other end goes, the flow says so a
   const server = serveFlows(0);
   server.on('connection', (socket) => sockets.push(socket));
   const flow = startFlow({ kind: 'download', host, port: await portOf(server), everyMs: 1 });
-  await until({ what: 'data', limitMs: 5_000, everyMs: 5 }, () => flow.report().lastHeardAtMs !== undefined);
+  await until({ what: 'data', limitMs: 20_000, everyMs: 5 }, () => flow.report().lastHeardAtMs !== undefined);
   for (const socket of sockets) socket.destroy();
-  await until({ what: 'the end', limitMs: 5_000, everyMs: 5 }, () => flow.report().failure !== undefined);
+  await until({ what: 'the end', limitMs: 20_000, everyMs: 5 }, () => flow.report().failure !== undefined);
   assert.equal(sockets.length, 1);
   await flow.stop();
   server.close();
@@ -48,7 +48,7 @@ test('a ping-pong notes as whom the other end sees it, and the longest silence',
     });
   }).listen(0, host);
   const flow = startFlow({ kind: 'ping-pong', host, port: await portOf(server), everyMs: 1 });
-  await until({ what: 'answers', limitMs: 5_000, everyMs: 5 }, () => answers > 20);
+  await until({ what: 'answers', limitMs: 20_000, everyMs: 5 }, () => answers > 20);
   const report = await flow.stop();
   assert.deepEqual(report.seenAs, [`${host}:${report.localPort}`]);
   assert.ok(report.longestGap.ms > 0);

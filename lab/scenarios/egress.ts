@@ -28,7 +28,7 @@ export const egress: Scenario = {
       title: 'a pod of the shop leaves with the address of the node that it runs on',
       async act(lab, tell) {
         await type(lab, tell, `kubectl apply -f ${manifests}/1-shop.yaml`);
-        await type(lab, tell, 'kubectl -n shop rollout status deploy/orders --timeout=60s');
+        await type(lab, tell, 'kubectl -n shop rollout status deploy/orders --timeout=180s');
         return expectSource(lab, tell, lab.status.outside, nodeOf(lab));
       },
     },
@@ -37,7 +37,7 @@ export const egress: Scenario = {
       async act(lab, tell) {
         await show(tell, '2-gateway.yaml');
         await type(lab, tell, `kubectl apply -f ${manifests}/2-gateway.yaml`);
-        await type(lab, tell, 'kubectl wait --for=condition=Ready egressgateway/office --timeout=60s');
+        await type(lab, tell, 'kubectl wait --for=condition=Ready egressgateway/office --timeout=180s');
         return 'the nodes of the gateway are ready';
       },
     },
@@ -141,7 +141,7 @@ function nodeOf(lab: Lab): Pair {
 }
 
 const untilProgrammed = (lab: Lab, tell: Tell, policy: string) =>
-  type(lab, tell, `kubectl -n shop wait --for=condition=Programmed egresspolicy/${policy} --timeout=60s`);
+  type(lab, tell, `kubectl -n shop wait --for=condition=Programmed egresspolicy/${policy} --timeout=180s`);
 
 async function eipOf(lab: Lab, policy: string): Promise<Pair> {
   const text = await lab.kubectl(['-n', 'shop', 'get', 'egresspolicy', policy, '-o', 'json']);

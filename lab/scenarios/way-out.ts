@@ -17,7 +17,7 @@ export const wayOut: Scenario = {
       title: 'a DaemonSet puts one pod on every node',
       async act(lab) {
         await lab.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } }, clients);
-        await lab.kubectl(['-n', namespace, 'rollout', 'status', 'daemonset/client', '--timeout=90s']);
+        await lab.kubectl(['-n', namespace, 'rollout', 'status', 'daemonset/client', '--timeout=180s']);
         return `${(await pods(lab)).length} pods`;
       },
     },
@@ -58,7 +58,7 @@ export const wayOut: Scenario = {
     {
       title: 'the namespace is removed again',
       async act(lab) {
-        await lab.kubectl(['delete', 'namespace', namespace, '--timeout=90s']);
+        await lab.kubectl(['delete', 'namespace', namespace, '--timeout=180s']);
         return 'gone';
       },
     },

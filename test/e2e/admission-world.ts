@@ -83,7 +83,7 @@ export async function startAdmissionWorld(secret?: Secret): Promise<AdmissionWor
     return output;
   };
   await succeed(['apply', '--server-side', '-f', join(root, 'charts', 'sallyport', 'files', 'crds')]);
-  await succeed(['wait', '--for=condition=Established', '--timeout=30s', 'crd', '--all']);
+  await succeed(['wait', '--for=condition=Established', '--timeout=180s', 'crd', '--all']);
   if (secret !== undefined) await client.create(secretResource, secret);
   const cachesEnded = caches.run(ending.signal);
   await caches.synced;

@@ -59,7 +59,7 @@ describe('the agent', () => {
     await world.lab.apply(gateway, policy);
     await world.untilSource('shop', eip);
     await world.untilSource('bystander', worker);
-    const programmed = ['wait', '--for=condition=Programmed', 'egresspolicy/shop', '--timeout=20s'];
+    const programmed = ['wait', '--for=condition=Programmed', 'egresspolicy/shop', '--timeout=180s'];
     await world.lab.kubectl(programmed);
     const holder = (await tunnels()).find(({ metadata }) => metadata.name === 'gateway-1');
     assert.deepEqual(
@@ -114,7 +114,7 @@ describe('the agent', () => {
   });
 
   test('a policy that is deleted: the pod is back to the address of its node, the EIP is gone', async () => {
-    await world.lab.kubectl(['delete', 'egresspolicy', 'shop', '--timeout=20s']);
+    await world.lab.kubectl(['delete', 'egresspolicy', 'shop', '--timeout=180s']);
     await world.untilSource('shop', worker);
     await until({ what: 'the EIPs to be gone', limitMs: 10_000 }, async () => {
       const text = await world.lab.exec('gateway-1', ['ip', '-br', 'address']);

@@ -59,7 +59,7 @@ export class AgentWorld {
     try {
       writeFileSync(world.#config, stringify({ feature: { enableIPv6: true } }));
       await lab.kubectl(['apply', '--server-side', '-f', '-'], await must('print the CRDs', [program, 'crds']));
-      await lab.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
+      await lab.kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=180s']);
       await lab.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'sallyport' } });
       const flags = ['--kubeconfig', lab.kubeconfig, '--config', world.#config];
       const local = ['--health-address=127.0.0.1:0', '--webhook-address=127.0.0.1:0'];

@@ -101,7 +101,7 @@ after(() => controlPlane?.stop());
 
 test('every CRD establishes, with its short names and categories', async () => {
   const names = Object.values(kinds).map(({ plural, group }) => `crd/${plural}.${group}`);
-  await succeed(['wait', '--for=condition=Established', '--timeout=30s', ...names]);
+  await succeed(['wait', '--for=condition=Established', '--timeout=180s', ...names]);
   const listed = await succeed(['api-resources', '--categories=sallyport', '-o', 'name']);
   assert.deepEqual(
     listed.trim().split('\n').toSorted(),
@@ -120,7 +120,7 @@ describe('valid manifests are taken and come back unchanged but for defaults', (
           const wanted = withDefaults(object, schemaOf(kindOf(object)));
           assert.deepEqual(withoutServerFields(JSON.parse(created)), wanted);
         }
-        await succeed(['delete', '--timeout=30s', '-f', '-'], text);
+        await succeed(['delete', '--timeout=180s', '-f', '-'], text);
       });
     }
   }

@@ -176,7 +176,7 @@ describe('the API server', () => {
     const objects = await helm.render('operator.enabled=false');
     const wanted = /CustomResourceDefinition|Role|ServiceAccount|ValidatingAdmissionPolicy/;
     assert.equal((await apply(objects.filter(({ kind }) => wanted.test(kind)))).code, 0);
-    await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
+    await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=180s']);
     const tunnel = (name: string, status: object) =>
       JSON.stringify({
         apiVersion: 'egressgateway.spidernet.io/v1beta1',

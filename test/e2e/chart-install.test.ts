@@ -30,7 +30,7 @@ describe('the chart in a lab', () => {
   const get = (what: string, path: string) => lab.kubectl(['get', what, ...target, '-o', `jsonpath=${path}`]);
   const labInstall = (...args: readonly string[]) =>
     run([join(root, 'bin', 'lab'), 'install', '--name', lab.name, '--set', controllerOnly, ...args], {
-      timeoutMs: 180_000,
+      timeoutMs: 400_000,
     });
   const podNames = async () => (await get('pods', '{.items[*].metadata.name}')).split(' ').filter(Boolean).toSorted();
   const holder = () => get('leases', '{.items[?(@.metadata.name=="sallyport-controller")].spec.holderIdentity}');
@@ -181,10 +181,10 @@ describe('the chart in a lab', () => {
     const before = await podNames();
     const set = [controllerOnly, 'config.feature.enableIPv4=false', 'config.feature.enableIPv6=false'];
     const { programs } = lab;
-    const request = { instance: instanceOf(lab.name), programs, set, progress: silent, rolloutLimitMs: 15_000 };
+    const request = { instance: instanceOf(lab.name), programs, set, progress: silent, rolloutLimitMs: 10_000 };
     await assert.rejects(install(request), (error) => {
       assert.ok(error instanceof LabFailure);
-      assert.equal(error.message, 'waited 15 s for the roll-out, in vain');
+      assert.equal(error.message, 'waited 30 s for the roll-out, in vain');
       assert.match(
         error.detail,
         /^pod sallyport-controller-\S+ ended with code 2: .*enableIPv4 and enableIPv6 must not both be false/,
@@ -204,7 +204,7 @@ describe('the chart in a lab', () => {
     const eips = () => lab.kubectl(['get', 'egresspolicies', '-o', 'jsonpath={.items[*].status.eip}']);
     const before = await eips();
     const uninstall = [lab.programs.helm, 'uninstall', release.name, ...target, '--wait'];
-    await must('uninstall', uninstall, { env: helmEnv(instanceOf(lab.name)), timeoutMs: 120_000 });
+    await must('uninstall', uninstall, { env: helmEnv(instanceOf(lab.name)), timeoutMs: 330_000 });
     const kinds = 'pods,deployments,services,secrets,leases,roles,rolebindings,poddisruptionbudgets';
     await until({ what: 'an empty namespace', limitMs: 60_000, everyMs: 300 }, async () => {
       return (await lab.kubectl(['get', kinds, ...target, '-o', 'name'])) === '';
@@ -221,9 +221,9 @@ describe('the chart in a lab', () => {
     assert.ok(commands !== undefined, 'the page has the commands');
     const path = [dirname(lab.programs.helm), dirname(lab.programs.kubectl), process.env.PATH].join(delimiter);
     const env = { PATH: path, ...helmEnv(instanceOf(lab.name)) };
-    await must('remove everything as the page says', ['timeout', '150', 'sh', '-ec', commands], {
+    await must('remove everything as the page says', ['timeout', '300', 'sh', '-ec', commands], {
       env,
-      timeoutMs: 160_000,
+      timeoutMs: 330_000,
     });
     const left = await lab.kubectl(['api-resources', '--verbs=list', '-o', 'name']);
     assert.doesNotMatch(left, /egressgateway\.spidernet\.io|bkbcs\.tencent\.com/);

@@ -86,7 +86,7 @@ describe('a release', () => {
 
   test('CRDs of another program are taken over on request only, with the objects in them', async () => {
     await kubectl(['apply', '--server-side', '-f', join(chartFolder, 'files', 'crds')]);
-    await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
+    await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=180s']);
     await createTunnel();
     const refused = await helm.run('install', release.name, chartFolder, ...target, '--create-namespace');
     assert.notEqual(refused.code, 0);
@@ -122,7 +122,7 @@ describe('a release', () => {
 
   const tunnelName = 'egresstunnel.egressgateway.spidernet.io/node-a\n';
   const createTunnel = async () => {
-    await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=30s']);
+    await kubectl(['wait', '--for=condition=Established', 'crd', '--all', '--timeout=180s']);
     const tunnel = {
       apiVersion: 'egressgateway.spidernet.io/v1beta1',
       kind: 'EgressTunnel',

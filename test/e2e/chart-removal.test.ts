@@ -122,14 +122,14 @@ describe('agents under the chart', () => {
       });
       return true;
     });
-    await lab.kubectl(['wait', '--for=jsonpath={.status.state}=Synced', 'bcsegress/shop', '--timeout=90s']);
+    await lab.kubectl(['wait', '--for=jsonpath={.status.state}=Synced', 'bcsegress/shop', '--timeout=180s']);
     assert.match(await lab.kubectl(madeByOperator), /deployment.apps\/egress-controller/);
   };
   /** Runs commands of a page, but for helm. */
   const runPage = async (commands: string) => {
     const script = commands.replaceAll(/^helm .*$/gm, '');
     const env = { KUBECONFIG: lab.kubeconfig, PATH: `${dirname(lab.programs.kubectl)}:${process.env.PATH}` };
-    await must('commands of the page', ['sh', '-ec', script], { env, timeoutMs: 150_000 });
+    await must('commands of the page', ['sh', '-ec', script], { env, timeoutMs: 400_000 });
   };
   const untilNothingMade = () =>
     until({ what: 'nothing of the operator to be left', limitMs: 60_000, everyMs: 300 }, async () => {
@@ -147,8 +147,8 @@ describe('agents under the chart', () => {
   test('helm uninstall takes everything off the nodes, and the pod leaves as before', async () => {
     for (const node of nodes) assert.notDeepEqual(await picture(node), pristine.get(node), `${node} was in use`);
     const started = performance.now();
-    const uninstall = [lab.programs.helm, 'uninstall', release.name, ...target, '--wait', '--timeout', '120s'];
-    await must('uninstall', uninstall, { env: helmEnv(instanceOf(lab.name)), timeoutMs: 130_000 });
+    const uninstall = [lab.programs.helm, 'uninstall', release.name, ...target, '--wait', '--timeout', '300s'];
+    await must('uninstall', uninstall, { env: helmEnv(instanceOf(lab.name)), timeoutMs: 330_000 });
     console.log(`removed in ${((performance.now() - started) / 1000).toFixed(1)} s`);
     for (const node of nodes) assert.deepEqual(await picture(node), pristine.get(node), node);
     const left = 'daemonsets,jobs,pods,serviceaccounts,roles,rolebindings';
@@ -187,7 +187,7 @@ describe('agents under the chart', () => {
       },
     };
     await lab.apply(look);
-    await lab.kubectl(['wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/look', '--timeout=60s']);
+    await lab.kubectl(['wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/look', '--timeout=180s']);
     assert.equal(await lab.kubectl(['logs', 'look']), '/node/sallyport\n');
   });
 });

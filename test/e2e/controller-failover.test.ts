@@ -44,7 +44,7 @@ const recorded = async (): Promise<string> => {
   return `${status?.node} ${status?.epoch ?? 0}`;
 };
 const eventuallyRecorded = (text: string) =>
-  eventually(`${text} is on record`, async () => (await recorded()) === text, 20_000);
+  eventually(`${text} is on record`, async () => (await recorded()) === text, 60_000);
 
 test('the key and the Lease are made, and made again; a deleted key comes back as it was', async () => {
   const [secret, lease] = [

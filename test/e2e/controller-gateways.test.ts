@@ -214,6 +214,7 @@ for (const key of ['default/keeps', 'keeps']) {
       await world.policy(`${key}-late`, { gateway });
       const reason = await reasonAccepted(`${key}-late`);
       await world.deletePolicy(`${key}-late`);
+      assert.notEqual(reason, 'GatewayNotFound', 'the gateway went while a policy had its EIP');
       return reason === 'GatewayDeleting';
     });
     const during = await world.policyStatus(key);

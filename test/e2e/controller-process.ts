@@ -54,3 +54,7 @@ export const startControllerProcess = async (
     },
   };
 };
+
+/** True when the process has said that it leads. */
+export const leads = ({ lines }: Pick<RunningController, 'lines'>): boolean =>
+  lines.some(({ component, msg }) => component === 'lease' && msg.endsWith('leads'));

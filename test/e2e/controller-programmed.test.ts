@@ -1,6 +1,6 @@
 /**
  * The condition Programmed, and the number of pods in the status, on a real API server with a real controller. The
- * agents are played: a report says up to which revision the kernel of a node is in step.
+ * agents are played: a report says up to which revision the kernel of a node is in step, and which EIPs it answers for.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -26,6 +26,9 @@ after(async () => {
 
 const nodes = ['gate1', 'worker1', 'worker2'];
 
+/** All EIPs of the pool: the one gateway node holds whatever is given out. */
+const eips = Array.from({ length: 200 }, (_, index) => ({ ip: `10.9.1.${index + 1}`, epoch: 0 }));
+
 /** The revision that a policy has now: an agent that says it has applied it. */
 const revisionOf = async (key: string): Promise<string> => {
   const [namespace, name = ''] = key.split('/');
@@ -40,7 +43,7 @@ const messageOf = async (key: string) => conditionOf(await world.policyStatus(ke
 /** All agents report that they are in step with what is there now. */
 const allInStep = async (key: string): Promise<void> => {
   const revision = await revisionOf(key);
-  const report = { appliedRevision: revision, appliedClusterRevision: revision };
+  const report = { appliedRevision: revision, appliedClusterRevision: revision, eips };
   for (const node of nodes) await world.agent(node, { report });
 };
 
@@ -67,10 +70,12 @@ test('a policy is programmed when its gateway node and the nodes of its pods hav
     /kernel of worker2 yet/.test(await messageOf('shop/first')),
   );
   await world.agent('worker2', { report });
+  await eventually('the EIP is waited for', async () => /gate1 does not answer/.test(await messageOf('shop/first')));
+  await world.agent('gate1', { report: { ...report, eips } });
   await untilReason('shop/first', 'KernelsInStep');
   assert.equal((await world.policyStatus('shop/first'))?.matchedPods, 2);
-  // The first status, the names of the nodes that are waited for, and the end of it.
-  assert.ok((await statusWrites()) - writesBefore <= 3, 'a bounded number of writes');
+  // The first status, the names of the nodes that are waited for, the EIP, and the end of it.
+  assert.ok((await statusWrites()) - writesBefore <= 4, 'a bounded number of writes');
 });
 
 test('agents that report the condition which was written do not make another one', async () => {
@@ -106,7 +111,7 @@ test('a change of the spec or of the binding has to be reported again, for both 
 test('what a node could not do is the reason, and goes when it is done', async () => {
   const revision = await revisionOf('shop/first');
   const problem = { reason: 'NftRefused', message: 'The kernel refused an element.', policy: 'shop/first' };
-  await world.agent('worker1', { report: { appliedRevision: revision, problems: [problem] } });
+  await world.agent('worker1', { report: { appliedRevision: revision, eips, problems: [problem] } });
   await untilReason('shop/first', 'NftRefused');
   assert.equal(await messageOf('shop/first'), 'Node worker1: The kernel refused an element.');
   assert.equal(conditionOf(await world.policyStatus('shop/later'), 'Programmed')?.reason === 'NftRefused', false);

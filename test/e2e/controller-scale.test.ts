@@ -43,7 +43,7 @@ test('R00008: 100 policies of both kinds on 100 EIPs get one each, twice, and no
   for (const round of ['first', 'second']) {
     const before = await writes();
     await createAll(keys, 'hundred');
-    const statuses = await world.allocated(keys, 30_000);
+    const statuses = await world.allocated(keys);
     assert.equal(new Set(keys.map((key) => statuses.get(key)?.eip?.ipv4)).size, 100, `${round} round: one EIP each`);
     assert.equal(new Set(keys.map((key) => statuses.get(key)?.slot)).size, 100, `${round} round: one slot each`);
     await eventually('the gateway lists all of them', async () => {
@@ -64,7 +64,7 @@ test('70 policies on a pool of 50: the surplus shares', async () => {
   await world.gateway('fifty', { ipv4: ['10.9.1.1-10.9.1.50'] });
   const keys = keysOf('fifty', 70);
   await createAll(keys, 'fifty');
-  const statuses = await world.allocated(keys, 30_000);
+  const statuses = await world.allocated(keys);
   const uses = Map.groupBy(keys, (key) => statuses.get(key)?.eip?.ipv4);
   assert.equal(uses.size, 50);
 });
@@ -74,7 +74,7 @@ test('a node carries more than 127 EIPs', async () => {
   await world.gateway('single', { ipv4: ['10.9.4.0/22'], labels: { pool: 'single' } });
   const keys = keysOf('single', 150);
   await createAll(keys, 'single');
-  const statuses = await world.allocated(keys, 30_000);
+  const statuses = await world.allocated(keys);
   assert.deepEqual(new Set(keys.map((key) => statuses.get(key)?.node)), new Set(['single1']));
   await eventually('the gateway lists 150 EIPs on it', async () => {
     const [node] = (await statusOf('single'))?.nodeList ?? [];

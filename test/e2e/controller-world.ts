@@ -15,20 +15,13 @@ import type { PolicyStatus } from '../../src/api/policy.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
 import { createKubeClient } from '../../src/runtime/kube/http-client.ts';
 import { loadAccess } from '../../src/runtime/kube/load-access.ts';
-import type { KubeObject, ObjectRef, Resource } from '../../src/runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type ObjectRef, type Resource } from '../../src/runtime/kube/resource.ts';
 import { systemClock } from '../../src/runtime/process/clock.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
-import { type RunningController, startControllerProcess } from './controller-process.ts';
+import { leads, type RunningController, startControllerProcess } from './controller-process.ts';
 
-const core = (plural: string, kind: string, namespaced: boolean): Resource => ({
-  group: '',
-  version: 'v1',
-  plural,
-  kind,
-  namespaced,
-});
-export const nodes = core('nodes', 'Node', false);
-export const namespaces = core('namespaces', 'Namespace', false);
+export const nodes = coreResource('nodes', 'Node', false);
+export const namespaces = coreResource('namespaces', 'Namespace', false);
 export const events: Resource = {
   group: 'events.k8s.io',
   version: 'v1',
@@ -103,11 +96,25 @@ export class World {
     return controller;
   }
 
+  /** Starts the only controller and resolves when it leads and has looked at everything that it found. */
+  async leader(...flags: readonly string[]): Promise<RunningController> {
+    const controller = await this.controller(...flags);
+    // Who does not lead is ready too: only from here on does ready mean that the work is done.
+    await eventually('the controller leads', () => leads(controller), 60_000);
+    await eventually('the leader is ready', async () => (await controller.page('/readyz')).endsWith('ok\n'), 60_000);
+    return controller;
+  }
+
   /** Starts a controller and resolves when it listens. */
   async startController(...flags: readonly string[]): Promise<RunningController> {
     const controller = await startControllerProcess(this.plane.kubeconfig, flags);
     this.#controllers.push(controller);
     return controller;
+  }
+
+  /** Ends every controller that a test has left running, so that the next one finds the lease free. */
+  async endControllers(): Promise<void> {
+    await Promise.all(this.#controllers.splice(0).map((controller) => controller.end('SIGTERM')));
   }
 
   /** Ends every controller and the API server. */
@@ -259,7 +266,7 @@ export class World {
   }
 
   /** Waits until every policy has an allocated way out, and returns their statuses by key. */
-  async allocated(keys: readonly string[], limitMs = 15_000) {
+  async allocated(keys: readonly string[], limitMs = 60_000) {
     await eventually(
       `${keys.length} policies are allocated`,
       async () => (await this.#statuses(keys)).every((status) => conditionOf(status, 'Allocated')?.status === 'True'),

@@ -45,7 +45,7 @@ describe('egctl', () => {
   describe('in a cluster with policies', () => {
     before(async () => {
       await lab.kubectl(['apply', '-f', manifests]);
-      const policies = ['egresspolicy', '--all', '--timeout=60s'];
+      const policies = ['egresspolicy', '--all', '--timeout=180s'];
       await lab.kubectl(['-n', 'shop', 'wait', '--for=condition=Programmed', ...policies]);
     });
 
@@ -72,8 +72,8 @@ describe('egctl', () => {
 
     test('what why says is what the server sees, on every node', async () => {
       await lab.apply(...clients);
-      await lab.kubectl(['-n', 'many', 'rollout', 'status', 'daemonset/client', '--timeout=90s']);
-      const programmed = ['wait', '--for=condition=Programmed', '--timeout=60s'];
+      await lab.kubectl(['-n', 'many', 'rollout', 'status', 'daemonset/client', '--timeout=180s']);
+      const programmed = ['wait', '--for=condition=Programmed', '--timeout=180s'];
       await lab.kubectl(['-n', 'many', ...programmed, 'egresspolicy', '--all']);
       await lab.kubectl([...programmed, 'egressclusterpolicy', '--all']);
       const list = podsSchema.parse(JSON.parse(await lab.kubectl(['-n', 'many', 'get', 'pods', '-o', 'json'])));
@@ -198,7 +198,7 @@ describe('egctl', () => {
       const scale = (replicas: number) =>
         lab.kubectl(['-n', 'sallyport', 'scale', 'deploy/sallyport-controller', `--replicas=${replicas}`]);
       await scale(0);
-      await lab.kubectl(['-n', 'sallyport', 'wait', '--for=delete', 'pod', '-l', controllerPods, '--timeout=60s']);
+      await lab.kubectl(['-n', 'sallyport', 'wait', '--for=delete', 'pod', '-l', controllerPods, '--timeout=180s']);
       try {
         const foreign = JSON.stringify({ status: { eip: { ipv4: '10.77.0.199' } } });
         const patch = ['patch', 'egresspolicy', 'orders', '--subresource=status', '--type=merge', '-p', foreign];
@@ -220,7 +220,7 @@ describe('egctl', () => {
   /** The address that the server sees of a client, or `nothing` when it gets no answer. */
   async function source(pod: string, to: string): Promise<string> {
     const url = `http://${to.includes(':') ? `[${to}]` : to}:${lab.status.outside.httpPort}/`;
-    const curl = ['curl', '-sS', '--max-time', '3', url];
+    const curl = ['curl', '-sS', '--max-time', '5', url];
     const { code, stdout } = await lab.tryKubectl(['-n', 'many', 'exec', pod, '--', ...curl]);
     return code === 0 ? z.object({ address: z.string() }).parse(JSON.parse(stdout)).address : 'nothing';
   }

@@ -109,7 +109,7 @@ describe('bad input', () => {
       ['-4', taken.ipv4],
       ['-6', taken.ipv6],
     ] as const) {
-      await inOutside('ping', ping, '-c', '1', '-W', '2', address);
+      await inOutside('ping', ping, '-c', '1', '-W', '10', address);
       assert.match(await inOutside('ip', 'neigh', 'show', address), new RegExp(mac), 'the machine keeps its address');
     }
 
@@ -142,7 +142,7 @@ describe('bad input', () => {
       return (await conditionOf('ghost-4'))?.reason === 'TunnelRangeExhausted';
     });
     await world.lab.resetCounts();
-    await world.lab.kubectl(['delete', 'egresstunnel', 'worker-2', '--timeout=20s']);
+    await world.lab.kubectl(['delete', 'egresstunnel', 'worker-2', '--timeout=180s']);
     await untilProblem('worker-2', 'TunnelAddressMissing');
     assert.equal((await conditionOf('worker-2'))?.reason, 'TunnelRangeExhausted');
     await untilProgrammed('shop/two', 'TunnelAddressMissing');

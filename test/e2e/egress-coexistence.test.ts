@@ -53,10 +53,15 @@ describe('other traffic', () => {
   after(() => world?.stop());
 
   const host = (ip: string) => (ip.includes(':') ? `[${ip}]` : ip);
+  /** The address that a client is seen with; asked again for a while, because kube-proxy hears of a Service when it does. */
   const who = async (client: string, ip: string, port: number): Promise<string> => {
     const url = `http://${host(ip)}:${port}/who`;
-    const { stdout, stderr } = await world.inPod(client, 'curl', '-sSf', '--max-time', '3', url);
-    return stdout === '' ? stderr : (JSON.parse(stdout) as { address: string }).address;
+    let said = '';
+    return until({ what: `${client} to reach ${url}`, limitMs: 20_000, explain: () => said }, async () => {
+      const { stdout, stderr } = await world.inPod(client, 'curl', '-sSf', '--max-time', '5', url);
+      said = stderr;
+      return stdout === '' ? undefined : (JSON.parse(stdout) as { address: string }).address;
+    });
   };
 
   test('a Service is reached with the pod address, over both families and both modes of kube-proxy', async () => {
@@ -85,11 +90,17 @@ describe('other traffic', () => {
   });
 
   test('from outside, node ports work and an EIP offers none', async () => {
-    const ask = (ip: string) => ['curl', '-sS', '--max-time', '3', `http://${ip}:${nodePort}/who`];
-    assert.match(await world.lab.exec('outside', ask(world.node('gateway-1').ipv4)), /address/);
+    const ask = (ip: string, seconds = 3) => [
+      'curl',
+      '-sS',
+      '--max-time',
+      `${seconds}`,
+      `http://${ip}:${nodePort}/who`,
+    ];
+    assert.match(await world.lab.exec('outside', ask(world.node('gateway-1').ipv4, 20)), /address/);
     // curl's code for "no answer in time".
     await assert.rejects(world.lab.exec('outside', ask('10.77.0.100')), /code 28/);
-    await world.lab.exec('outside', ['ping', '-c', '1', '-W', '2', '10.77.0.100']);
+    await world.lab.exec('outside', ['ping', '-c', '1', '-W', '10', '10.77.0.100']);
   });
 
   test('processes of the nodes and pods without a policy leave with the node address', async () => {
@@ -133,7 +144,7 @@ describe('other traffic', () => {
     const before = await foreign();
     assert.ok(before.includes('table ip kube-proxy'), before.join(', '));
     await world.lab.kubectl(['-n', 'sallyport', 'rollout', 'restart', 'daemonset']);
-    await world.lab.kubectl(['-n', 'sallyport', 'rollout', 'status', 'daemonset', '--timeout=90s']);
+    await world.lab.kubectl(['-n', 'sallyport', 'rollout', 'status', 'daemonset', '--timeout=180s']);
     assert.deepEqual(await foreign(), before);
     for (const device of ['all', 'eth0'])
       assert.equal(await world.lab.exec('worker-1', ['cat', rpFilter(device)]), '1\n');

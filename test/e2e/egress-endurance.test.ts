@@ -60,7 +60,7 @@ describe('no packet leaves with a foreign address', () => {
     all.flatMap((tally) => Object.values(tally.failures)).reduce((sum, count) => sum + count, 0);
   const reopened = (all: readonly Tally[]): number => all.reduce((sum, tally) => sum + tally.reopened, 0);
   const untilAgentsReady = () =>
-    world.lab.kubectl(['-n', 'sallyport', 'rollout', 'status', 'daemonset', '--timeout=90s']);
+    world.lab.kubectl(['-n', 'sallyport', 'rollout', 'status', 'daemonset', '--timeout=180s']);
 
   test('agents are killed again and again: no packet lost, none with a foreign address', async () => {
     const seen = await during(async () => {
@@ -212,7 +212,7 @@ describe('no packet leaves with a foreign address', () => {
       const seen = await during(async () => {
         await world.lab.exec(on, hit(before));
         const from = performance.now();
-        await until({ what: `${what} to be put back`, limitMs: 5_000, everyMs: 20 }, async () => {
+        await until({ what: `${what} to be put back`, limitMs: 20_000, everyMs: 20 }, async () => {
           const now = await world.lab.exec(on, look);
           return comparable(now).join('\n') === comparable(before).join('\n');
         });

@@ -41,7 +41,7 @@ describe('policies in packets', () => {
     }
     for (const node of clients) {
       for (const host of [addresses.outside.ipv4, addresses.outside.ipv6]) {
-        const { code, stdout } = await world.inPod(node, 'ping', '-c', '2', '-i', '0.2', '-W', '2', host);
+        const { code, stdout } = await world.inPod(node, 'ping', '-c', '2', '-i', '0.2', '-W', '10', host);
         assert.equal(code, 0, stdout);
       }
     }

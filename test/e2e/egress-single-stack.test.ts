@@ -46,7 +46,7 @@ for (const family of ['ipv4', 'ipv6'] as const) {
       for (const client of clients) {
         assert.deepEqual(await world.sources(client), [eip(100)[family], eip(100)[family]], client);
         const address = world.lab.status.outside[family];
-        const { code, stdout } = await world.inPod(client, 'ping', '-c', '2', '-i', '0.2', '-W', '2', address);
+        const { code, stdout } = await world.inPod(client, 'ping', '-c', '2', '-i', '0.2', '-W', '10', address);
         assert.equal(code, 0, stdout);
       }
       assert.deepEqual(await world.strangersAsking(eip(100)), []);

@@ -137,7 +137,7 @@ export class EgressWorld {
     for (const key of keys) {
       const { kind, metadata } = this.#reference(key);
       const scope = metadata.namespace === undefined ? [] : ['-n', metadata.namespace];
-      await this.lab.kubectl([...scope, 'delete', kind, metadata.name, '--timeout=30s']);
+      await this.lab.kubectl([...scope, 'delete', kind, metadata.name, '--timeout=180s']);
     }
   }
 

@@ -9,7 +9,7 @@ import { openLab } from '../../lab/lab.ts';
 import { changes, takePicture } from './machine.ts';
 
 const bin = new URL('../../bin/lab', import.meta.url).pathname;
-const lab = (...args: string[]) => run([bin, ...args], { timeoutMs: 180_000 });
+const lab = (...args: string[]) => run([bin, ...args], { timeoutMs: 400_000 });
 
 /** The lab as its user sees it: the command line, and a machine that is as before afterwards. */
 describe('life of a lab', () => {

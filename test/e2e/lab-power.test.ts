@@ -9,10 +9,10 @@ import { Observer } from '../../lab/observer/observer.ts';
 describe('power and restarts in the lab', () => {
   let lab: Lab;
   const ready = (node: string, status: string) =>
-    lab.kubectl(['wait', `--for=condition=Ready=${status}`, `node/${node}`, '--timeout=60s']);
+    lab.kubectl(['wait', `--for=condition=Ready=${status}`, `node/${node}`, '--timeout=180s']);
   const answersPing = async (node: string) => {
     const address = lab.status.nodes.find((candidate) => candidate.name === node)?.ipv4 ?? assert.fail(node);
-    const text = await lab.exec('outside', ['sh', '-c', `ping -c1 -W1 ${address} >/dev/null && echo yes || echo no`]);
+    const text = await lab.exec('outside', ['sh', '-c', `ping -c1 -W5 ${address} >/dev/null && echo yes || echo no`]);
     return text.trim();
   };
   const podsOn = async (selector: string) => {
@@ -30,8 +30,8 @@ describe('power and restarts in the lab', () => {
   before(async () => {
     lab = await startLab({ name: 'e2e-power', gateways: 1, workers: 2 });
     await lab.apply(mover, resident);
-    await lab.kubectl(['rollout', 'status', 'deployment/mover', '--timeout=60s']);
-    await lab.kubectl(['rollout', 'status', 'daemonset/resident', '--timeout=60s']);
+    await lab.kubectl(['rollout', 'status', 'deployment/mover', '--timeout=180s']);
+    await lab.kubectl(['rollout', 'status', 'daemonset/resident', '--timeout=180s']);
   });
   after(() => lab?.down());
 
@@ -55,7 +55,7 @@ describe('power and restarts in the lab', () => {
     await until({ what: 'the evicted pod to be gone', limitMs: 60_000, everyMs: 300 }, async () =>
       (await podsOn('app=mover')).every((pod) => pod.name !== lost),
     );
-    await lab.kubectl(['wait', '--for=condition=Ready', `pod/${resident.name}`, '--timeout=60s']);
+    await lab.kubectl(['wait', '--for=condition=Ready', `pod/${resident.name}`, '--timeout=180s']);
   });
 
   test('hang: the kernel still answers while the node is NotReady; on: it goes on', async () => {
@@ -77,7 +77,7 @@ describe('power and restarts in the lab', () => {
       { what: 'the pod to be started again', limitMs: 60_000, everyMs: 300 },
       async () => Number(await restarts()) > before,
     );
-    await lab.kubectl(['wait', '--for=condition=Ready', `pod/${pod.name}`, '--timeout=60s']);
+    await lab.kubectl(['wait', '--for=condition=Ready', `pod/${pod.name}`, '--timeout=180s']);
     await ready('worker-1', 'True');
     assert.doesNotMatch(await lab.exec('worker-1', ['nft', 'list', 'tables']), /left-behind/);
     assert.equal(await lab.kubectl(['exec', pod.name, '--', 'echo', 'here']), 'here\n');
@@ -92,7 +92,7 @@ describe('power and restarts in the lab', () => {
       );
     }
     await lab.kubectl(['scale', 'deployment/mover', '--replicas=2']);
-    await lab.kubectl(['rollout', 'status', 'deployment/mover', '--timeout=60s']);
+    await lab.kubectl(['rollout', 'status', 'deployment/mover', '--timeout=180s']);
   });
 
   test('cuts: packets of one way are lost, of the tunnel only, or none', async () => {
@@ -100,9 +100,9 @@ describe('power and restarts in the lab', () => {
       // Nobody listens on the port of the tunnel here: a packet that arrives is refused, and that comes back.
       const script = `import dgram from 'node:dgram';
         const socket = dgram.createSocket('udp4');
-        socket.connect(7789, '10.77.0.12', () => socket.send('x'));
+        socket.connect(7789, '10.77.0.12', () => setInterval(() => socket.send('x'), 100));
         socket.on('error', () => { console.log('heard'); process.exit(); });
-        setTimeout(() => { console.log('lost'); process.exit(); }, 500);`;
+        setTimeout(() => { console.log('lost'); process.exit(); }, 3_000);`;
       const argv = [process.execPath, '--input-type=module', '-e', script];
       return (await lab.exec('gateway-1', argv)).trim();
     };
@@ -117,7 +117,7 @@ describe('power and restarts in the lab', () => {
 
   test('the observer sees who uses an address, and that it moves', async () => {
     const address = '10.77.0.150';
-    const use = (node: string) => lab.exec(node, ['ping', '-c', '1', '-W', '1', '-I', address, '10.77.0.1']);
+    const use = (node: string) => lab.exec(node, ['ping', '-c', '1', '-W', '10', '-I', address, '10.77.0.1']);
     const observer = new Observer(lab);
     try {
       for (const node of ['worker-1', 'worker-2']) {

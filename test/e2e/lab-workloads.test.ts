@@ -58,9 +58,9 @@ describe('workloads in the lab', () => {
       metadata: { name: 'sum' },
       spec: { template: { spec: { restartPolicy: 'Never', containers: [sh('echo $((6 * 7))')] } } },
     });
-    await lab.kubectl(['rollout', 'status', 'deployment/sleepers', '--timeout=60s']);
-    await lab.kubectl(['rollout', 'status', 'daemonset/everywhere', '--timeout=60s']);
-    await lab.kubectl(['wait', '--for=condition=Complete', 'job/sum', '--timeout=60s']);
+    await lab.kubectl(['rollout', 'status', 'deployment/sleepers', '--timeout=180s']);
+    await lab.kubectl(['rollout', 'status', 'daemonset/everywhere', '--timeout=180s']);
+    await lab.kubectl(['wait', '--for=condition=Complete', 'job/sum', '--timeout=180s']);
     assert.equal(await lab.kubectl(['logs', 'job/sum']), '42\n');
     const placed = await lab.kubectl([
       'get',
@@ -87,7 +87,7 @@ describe('workloads in the lab', () => {
     });
     await writeOwnImage(instanceOf(lab.name), lab.programs);
     await lab.apply(job('own', 'sallyport:any-tag'), job('unknown', 'nobody/knows:it'));
-    await lab.kubectl(['wait', '--for=condition=Complete', 'job/own', '--timeout=60s']);
+    await lab.kubectl(['wait', '--for=condition=Complete', 'job/own', '--timeout=180s']);
     assert.equal(await lab.kubectl(['logs', 'job/own']), '0.1.0\n');
     const reason = '{.items[0].status.containerStatuses[0].state.waiting.message}';
     const message = () => lab.kubectl(['get', 'pods', '-l', 'job-name=unknown', '-o', `jsonpath=${reason}`]);
@@ -106,7 +106,7 @@ describe('workloads in the lab', () => {
 
   test('kubectl logs -f follows a running container line by line', async () => {
     await lab.apply(pod('talker', [sh('mkfifo /tmp/say; while :; do cat /tmp/say; done')]));
-    await lab.kubectl(['wait', '--for=condition=Ready', 'pod/talker', '--timeout=60s']);
+    await lab.kubectl(['wait', '--for=condition=Ready', 'pod/talker', '--timeout=180s']);
     const follower = spawn(lab.programs.kubectl, ['--kubeconfig', lab.kubeconfig, 'logs', '-f', 'talker']);
     let seen = '';
     follower.stdout.on('data', (chunk: Buffer) => {
@@ -136,7 +136,7 @@ describe('workloads in the lab', () => {
         spec: { selector: labels, ports: [{ port: 80 }] },
       },
     );
-    await lab.kubectl(['wait', '--for=jsonpath={.status.phase}=Running', 'pod/probed', '--timeout=60s']);
+    await lab.kubectl(['wait', '--for=jsonpath={.status.phase}=Running', 'pod/probed', '--timeout=180s']);
     const ready = () =>
       lab.kubectl([
         'get',
@@ -154,7 +154,7 @@ describe('workloads in the lab', () => {
       'wait',
       '--for=jsonpath={.status.containerStatuses[0].restartCount}=1',
       'pod/probed',
-      '--timeout=60s',
+      '--timeout=180s',
     ]);
   });
 
@@ -175,7 +175,7 @@ describe('workloads in the lab', () => {
         spec: { selector: labels, ipFamilyPolicy: 'RequireDualStack', ports: [{ port: 80, targetPort: 8080 }] },
       },
     );
-    await lab.kubectl(['rollout', 'status', 'deployment/web', '--timeout=60s']);
+    await lab.kubectl(['rollout', 'status', 'deployment/web', '--timeout=180s']);
     const clusterIps = JSON.parse(
       await lab.kubectl(['get', 'service', 'web', '-o', 'jsonpath={.spec.clusterIPs}']),
     ) as string[];
@@ -242,7 +242,7 @@ describe('workloads in the lab', () => {
         },
       ),
     );
-    await lab.kubectl(['wait', '--for=condition=Ready', 'pod/reader', '--timeout=60s']);
+    await lab.kubectl(['wait', '--for=condition=Ready', 'pod/reader', '--timeout=180s']);
     const inPod = (command: string) => lab.kubectl(['exec', 'reader', '--', 'sh', '-c', command]);
     assert.equal(await inPod('cat /settings/color /key/key'), 'greenhush');
     assert.match(await inPod('touch /key/x 2>&1; stat -Lc %a /key/key'), /Read-only file system\n400\n/);
@@ -267,7 +267,7 @@ describe('workloads in the lab', () => {
       withCapabilities('cap-net', { drop: ['ALL'], add: ['NET_ADMIN', 'NET_RAW'] }),
     );
     const effective = async (name: string) => {
-      await lab.kubectl(['wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s']);
+      await lab.kubectl(['wait', '--for=condition=Ready', `pod/${name}`, '--timeout=180s']);
       return (await lab.kubectl(['exec', name, '--', 'grep', 'CapEff', '/proc/self/status'])).trim().split(/\s+/)[1];
     };
     assert.equal(await effective('cap-default'), '00000000a80425fb');

@@ -1,17 +1,11 @@
 /** Pods that are plain objects: no kubelet runs them, and their addresses are what a test says. */
 import { coreResources } from '../../src/controller/testing.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
-import type { KubeObject, Resource } from '../../src/runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type Resource } from '../../src/runtime/kube/resource.ts';
 import type { World } from './controller-world.ts';
 
 export const [, , pods] = coreResources as [Resource, Resource, Resource]; // The list has these three.
-const serviceAccounts: Resource = {
-  group: '',
-  version: 'v1',
-  plural: 'serviceaccounts',
-  kind: 'ServiceAccount',
-  namespaced: true,
-};
+const serviceAccounts = coreResource('serviceaccounts', 'ServiceAccount', true);
 
 /** The parts of a pod that tests choose. */
 export interface PodWish {

@@ -137,7 +137,7 @@ export class ProxyWorld {
 
   async deleteEgress(key: string): Promise<void> {
     const [namespace = '', name = ''] = key.split('/');
-    await this.lab.kubectl(['-n', namespace, 'delete', 'bcsegress', name, '--timeout=90s']);
+    await this.lab.kubectl(['-n', namespace, 'delete', 'bcsegress', name, '--timeout=180s']);
   }
 
   async status(key: string): Promise<BCSEgressStatus> {
@@ -181,11 +181,29 @@ export class ProxyWorld {
     return { code, status: last === 0 ? connect : last, body: lines.join('\n'), stderr };
   }
 
-  /** The same, of an outside server that must answer. */
+  /**
+   * The same, of an outside server that must answer. Without any answer it is asked again for a while: kube-proxy hears of a new
+   * Service, and a pod of a new name, a moment after the operator. A refusal is an answer.
+   */
   async fetch(client: string, ...args: readonly string[]): Promise<Seen> {
-    const fetched = await this.curl(client, ...args);
+    let last: Fetched | undefined;
+    const wait = { what: `an answer to curl ${args.join(' ')}`, limitMs: 30_000, explain: () => JSON.stringify(last) };
+    const fetched = await until(wait, async () => {
+      last = await this.curl(client, ...args);
+      return last.status === 0 ? undefined : last;
+    });
     assert.equal(fetched.status, 200, `curl ${args.join(' ')}: ${JSON.stringify(fetched)}`);
     return JSON.parse(fetched.body) as Seen;
+  }
+
+  /** Who an outside server saw, asked over TCP through a Service of a rule; tried again for a while for the same reason. */
+  async source(client: string, host: string, port: number): Promise<string> {
+    let last = '';
+    const wait = { what: `${host} port ${port} to answer`, limitMs: 30_000, explain: () => last };
+    return until(wait, async () => {
+      last = await this.client(client).source({ transport: 'tcp', host, port, limitMs: 5_000 });
+      return last.startsWith('(') ? undefined : last;
+    });
   }
 
   /** Runs a program in the pod of a client, whatever its exit code. */
@@ -205,6 +223,7 @@ export class ProxyWorld {
         name: metadata.name,
         node: spec.nodeName ?? '',
         ips: (status.podIPs ?? []).map(({ ip }) => ip),
+        restarts: (status.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0),
       }));
   }
 
@@ -221,6 +240,8 @@ export interface ProxyPod {
   readonly name: string;
   readonly node: string;
   readonly ips: readonly string[];
+  /** How often its containers were started again. */
+  readonly restarts: number;
 }
 
 interface Pod {
@@ -228,6 +249,7 @@ interface Pod {
   readonly spec: { readonly nodeName?: string };
   readonly status: {
     readonly podIPs?: readonly { readonly ip: string }[];
+    readonly containerStatuses?: readonly { readonly restartCount: number }[];
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
   };
 }

@@ -94,18 +94,13 @@ describe('the egress proxy', () => {
       assert.equal(await get('deployment', '{.spec.template.spec.containers[0].resources.requests.memory}'), '4Gi');
       assert.equal(await get('hpa', '{.spec.minReplicas} {.spec.maxReplicas}'), '2 10');
       assert.equal(await get('hpa', '{.spec.metrics[*].resource.target.averageUtilization}'), '60 60');
-      const answer = await world.client('game').source({
-        transport: 'tcp',
-        host: 'second-db.hn1',
-        port: 3306,
-        limitMs: 5_000,
-      });
+      const answer = await world.source('game', 'second-db.hn1', 3306);
       assert.ok(nodeAddresses().has(answer), answer);
       // The same name through another proxy is refused: it belongs to the first object.
       const refused = await world.refusal('hn1/second', { controller: { name: 'hn1-egress' }, rules });
       assert.match(refused, /gamedb\.proxy\.tencent\.com.*hn1\/hn1-egress/);
       await world.deleteEgress('hn1/second');
-      await world.lab.kubectl(['-n', 'bcs-system', 'delete', 'bcsegresscontroller', 'hn1-egress', '--timeout=60s']);
+      await world.lab.kubectl(['-n', 'bcs-system', 'delete', 'bcsegresscontroller', 'hn1-egress', '--timeout=180s']);
     });
   });
 
@@ -116,7 +111,7 @@ describe('the egress proxy', () => {
       assert.ok(egress !== undefined && pod !== undefined);
       await world.apply(egress, pod);
       await world.untilState('shop/shop', 'Synced', 120_000);
-      await world.lab.kubectl(['-n', 'shop', 'wait', '--for=condition=Ready', 'pod/orders', '--timeout=60s']);
+      await world.lab.kubectl(['-n', 'shop', 'wait', '--for=condition=Ready', 'pod/orders', '--timeout=180s']);
       const curl = (...args: readonly string[]) =>
         world.lab.tryKubectl(['-n', 'shop', 'exec', 'orders', '--', ...args]);
       const authority = ['curl', '-sS', '--cacert', world.lab.outsideAuthority];
@@ -127,8 +122,7 @@ describe('the egress proxy', () => {
       const other = await curl(...authority, 'http://www.example.net/');
       assert.match(other.stdout, /bcs-system\/egress-controller/, other.stderr);
       for (const host of ['db.example.com', 'shop-db.shop']) {
-        const question = { transport: 'tcp', host, port: 5432, limitMs: 5_000 } as const;
-        const seen = await world.client('shop-1').source(question);
+        const seen = await world.source('shop-1', host, 5432);
         assert.ok(nodeAddresses().has(seen), `${host}: ${seen}`);
       }
     });
@@ -280,9 +274,7 @@ describe('the egress proxy', () => {
         assert.match(ruleOf(status, 'inside')?.reason ?? '', /^AddressForbidden: .*169\.254\.169\.254/);
         assert.match(ruleOf(status, 'held')?.reason ?? '', /^ListenPortTaken: /);
         assert.equal(status.state, 'Error');
-        const ask = (port: number, host = `${engine}-steady.shop`) =>
-          world.client('shop-1').source({ transport: 'tcp', host, port, limitMs: 3_000 });
-        assert.ok(nodeAddresses().has(await ask(base)));
+        assert.ok(nodeAddresses().has(await world.source('shop-1', `${engine}-steady.shop`, base)));
         // The loser of a conflict is refused at once by admission, which names the winner.
         const taken = await world.refusal(`shop/${engine}-late`, spec({ name: 'mine', sourceport: base + 20, ...to }));
         assert.match(taken, new RegExp(`shop/${engine}-older`));

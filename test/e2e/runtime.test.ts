@@ -15,14 +15,14 @@ import { ApiError } from '../../src/runtime/kube/api-error.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
 import { createKubeClient } from '../../src/runtime/kube/http-client.ts';
 import { loadAccess } from '../../src/runtime/kube/load-access.ts';
-import type { KubeObject, Resource } from '../../src/runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type Resource } from '../../src/runtime/kube/resource.ts';
 import { systemClock } from '../../src/runtime/process/clock.ts';
 import { createLog } from '../../src/runtime/process/log.ts';
 import { AdmissionServer } from '../../src/runtime/serve/admission.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 
 const namespace = 'default';
-const configMaps: Resource = { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', namespaced: true };
+const configMaps = coreResource('configmaps', 'ConfigMap', true);
 const webhooks = (kind: 'Validating' | 'Mutating'): Resource => ({
   group: 'admissionregistration.k8s.io',
   version: 'v1',
