@@ -10,9 +10,12 @@ import { processesOn } from '../power.ts';
 /** The command line of an agent. */
 export const agentPattern = /sallyport\S* agent|main\S* agent/;
 
-/** Stops the processes of a node that match, for a time, as a debugger or a hypervisor does; returns how many there were. */
-export async function pause(lab: Lab, node: string, pattern: RegExp, forMs: number): Promise<number> {
-  const found = processesOn(instanceOf(lab.name), node, pattern);
+/**
+ * Stops the processes of nodes that match, for a time, as a debugger or a hypervisor does; returns how many there were. All of them
+ * are looked up first: that takes a while, and those that are stopped at once must not be stopped one after the other.
+ */
+export async function pause(lab: Lab, nodes: readonly string[], pattern: RegExp, forMs: number): Promise<number> {
+  const found = nodes.flatMap((node) => processesOn(instanceOf(lab.name), node, pattern));
   for (const process of found) signal(process, 'SIGSTOP');
   try {
     await delay(forMs);

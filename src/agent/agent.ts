@@ -198,6 +198,7 @@ export class Agent {
         announcer: kernel.announcer,
         clock,
         spawn,
+        isOpen: (ip) => this.#steward.opened()?.has(ip) === true,
         onChange,
         hooks: { conflict: (ip, found) => this.chronicle.inUse(ip, found) },
       },

@@ -158,6 +158,9 @@ describe('Applier', () => {
     assert.equal(node.conntrack.count, one.claims.length, 'and finds those of an agent that died in between');
     await apply(applier, elsewhere);
     assert.equal(node.conntrack.count, 0, 'when it leaves elsewhere, what has an EIP cannot');
+    for (const { ip } of one.claims) node.conntrack.redirect(slot, ip);
+    await apply(await restarted(), elsewhere);
+    assert.equal(node.conntrack.count, 0, 'also when that came about while no agent was there');
   });
 
   it('forgets connections later when it cannot now', async () => {

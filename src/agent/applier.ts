@@ -174,11 +174,13 @@ export class Applier {
     const forward = table.elements.slot_fwd;
     // An EIP that was lost may come back in a moment, and its connections with it: they stay while it lies ready here.
     const now = { slots: slotsOf(forward), eips: eipsIn(desired), here: slotsHere(forward) };
+    // While no agent was there, any slot may have left here. A node without EIPs has translated nothing.
+    const wereHere = last === undefined && eips.size > 0 ? slots : here;
     const gone = {
       slots: [...slots.difference(now.slots)],
       eips: [...eips.difference(now.eips)],
       here: [...now.here.difference(here).intersection(slots)],
-      elsewhere: [...here.difference(now.here).intersection(now.slots)],
+      elsewhere: [...wereHere.difference(now.here).intersection(now.slots)],
     };
     try {
       if (Object.values(gone).some(({ length }) => length > 0)) await this.#kernel.conntrack.forget(gone);

@@ -1,6 +1,7 @@
 /**
  * Claims asks the network about an EIP before the node takes it: an address that another machine answers for is not
- * claimed, and no packet leaves with it. An answer is awaited once per EIP; nothing is asked about an EIP that the
+ * claimed, and no packet leaves with it. The first packets of a policy wait for the answer, so it has to come soon; for a
+ * machine that is too busy for that, the question is repeated after the claim. Nothing is asked about an EIP that the
  * kernel of this node holds already (a restart), or that another node reports to hold (a move).
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -8,7 +9,7 @@ import { type Finding, finding } from '../core/finding.ts';
 import type { Ip } from '../core/ip/index.ts';
 import type { Claim, NodeDesired } from '../core/node/desired.ts';
 import type { NodeInput } from '../core/node/input.ts';
-import type { Announcer } from '../dataplane/announce/announcer.ts';
+import type { Announcer, Owner } from '../dataplane/announce/announcer.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Tasks } from '../runtime/process/tasks.ts';
 
@@ -24,6 +25,8 @@ export interface ClaimsDeps {
   readonly announcer: Pick<Announcer, 'probe'>;
   readonly clock: Clock;
   readonly spawn: Tasks['spawn'];
+  /** Whether nodes agree that this one has the EIP, and it answers for it: then no other node of ours does. */
+  readonly isOpen: (ip: Ip) => boolean;
   /** Called when `unclaimable` has changed by an answer of the network, or by its silence. */
   readonly onChange: () => void;
   readonly hooks: ClaimHooks;
@@ -31,6 +34,10 @@ export interface ClaimsDeps {
 
 /** How long another machine has to answer. Part of the time until the first packet of a new policy. */
 const answerMs = 25;
+/** The same where nobody waits for it. */
+const patientMs = 200;
+/** After a claim, how long until the network is asked again, each time. Further apart than a node carries on what it has lost. */
+const pausesMs = [1_000, 3_000, 6_000] as const;
 /** An EIP that is in use elsewhere is asked for again after this long. */
 const againMs = 30_000;
 
@@ -77,7 +84,7 @@ export class Claims {
     // An EIP that another node has got since is no conflict any more; if it comes here, that node has let it go.
     for (const { ip } of standbys) {
       const known = this.#knownByIp.get(ip);
-      if (known !== undefined && known.state !== 'free') this.#forget(ip);
+      if (known !== undefined && known.cancel !== nothing) this.#forget(ip);
     }
     const unknown = [...wanted.values()].filter(({ ip }) => !this.#knownByIp.has(ip));
     if (unknown.length > 0) {
@@ -110,22 +117,54 @@ export class Claims {
     this.#knownByIp.delete(ip);
   }
 
+  /** Asks whether an EIP may be claimed. */
+  #probe(claim: Claim, state: 'probing' | Finding): void {
+    this.#ask(claim, state, state === 'probing' ? answerMs : patientMs, (answer) => {
+      if (answer === undefined) this.#free(claim, 0);
+      else this.#refuse(claim, answer);
+    });
+  }
+
   /** Asks the network; until it has answered, or had its time, the EIP stays in the given state. */
-  #probe(claim: Claim, state: Known['state']): void {
+  #ask(claim: Claim, state: Known['state'], waitMs: number, hear: (answer: Owner | undefined) => void): void {
     const { announcer, spawn, onChange } = this.#deps;
     const stop = new AbortController();
-    const answered = announcer.probe(claim, answerMs).then((answer) => {
+    const answered = announcer.probe(claim, waitMs).then((answer) => {
       if (stop.signal.aborted) return;
-      if (answer === undefined) this.#knownByIp.set(claim.ip, { claim, state: 'free', cancel: nothing });
-      else this.#refuse(claim, answer);
-      if (this.#publish()) onChange();
+      hear(answer);
+      if (this.#knownByIp.get(claim.ip)?.state !== state && this.#publish()) onChange();
     });
     spawn(`probe ${claim.ip}`, answered);
     const known = { claim, state, cancel: () => stop.abort() };
     this.#knownByIp.set(claim.ip, state === 'probing' ? { ...known, answered } : known);
   }
 
-  #refuse(claim: Claim, answer: { readonly mac: string; readonly interface: string }): void {
+  /** The EIP may be claimed; it is asked about again after a pause. `rival` is who answered since it was claimed. */
+  #free(claim: Claim, round: number, rival?: string): void {
+    const pauseMs = pausesMs[round];
+    const again = () => this.#askAgain(claim, round, rival);
+    const cancel = pauseMs === undefined ? nothing : this.#deps.clock.after(pauseMs, again);
+    this.#knownByIp.set(claim.ip, { claim, state: 'free', cancel });
+  }
+
+  /**
+   * Asks about an EIP that was claimed. One answer proves nothing: when the EIP has just moved it may be that of a node of
+   * ours. The same machine twice, while this node has the EIP, is none of ours.
+   */
+  #askAgain(claim: Claim, round: number, rival: string | undefined): void {
+    const { isOpen } = this.#deps;
+    if (!isOpen(claim.ip)) {
+      this.#free(claim, round + 1);
+      return;
+    }
+    this.#ask(claim, 'free', patientMs, (answer) => {
+      if (!isOpen(claim.ip)) this.#free(claim, round + 1);
+      else if (answer === undefined || answer.mac !== rival) this.#free(claim, round + 1, answer?.mac ?? rival);
+      else this.#refuse(claim, answer);
+    });
+  }
+
+  #refuse(claim: Claim, answer: Owner): void {
     const { node, clock, hooks } = this.#deps;
     const what = `${claim.ip} is in use by ${answer.mac}, which node ${node} sees on ${answer.interface}.`;
     const found = finding('EipInUse', what);

@@ -176,6 +176,32 @@ describe('an agent that agrees with others', () => {
     await eventually('that it is shut again, too', () => status().report?.eips?.length === 0);
   });
 
+  it('lets an EIP go when another machine turns out to have it, and keeps its pair', async () => {
+    server.delete(policies, 'shop/web');
+    const agent = await start();
+    own(4);
+    const machine = node.segment.host('66:00:00:00:00:99');
+    machine.addresses.add(eip);
+    // It is too busy to answer before the EIP is claimed.
+    machine.losing = 2;
+    putPolicy('a');
+    await eventually('it is told with the policy', () => status().report?.problems?.[0]?.policy === 'shop/web');
+    assert.equal(machine.losing, 0);
+    assert.deepEqual(
+      status().report?.problems?.map(({ reason }) => reason),
+      ['EipInUse'],
+    );
+    await eventually(
+      'only the pair is reported',
+      () =>
+        status()
+          .report?.eips?.map(({ ip }) => ip)
+          .join() === pair,
+    );
+    assert.deepEqual(await addresses(), [pair]);
+    assert.ok(agent.events.some(({ reason }) => reason === 'EipInUse'));
+  });
+
   it('sends packets to a new owner, also when the API knows nothing of it', async () => {
     await start();
     const before = await slot();

@@ -7,6 +7,7 @@ import { loadPacketSockets } from '../dataplane/announce/packet-socket.ts';
 import { type Conntrack, createConntrack } from '../dataplane/conntrack/conntrack.ts';
 import { createForgetStrays } from '../dataplane/conntrack/strays.ts';
 import { createGateTables, type Gate, joinGate, openLatch } from '../dataplane/gate/gate.ts';
+import { isOwnMac } from '../dataplane/interface.ts';
 import { loadRouteSocket, withRouteSocket } from '../dataplane/ip/netlink.ts';
 import { createNetwork, type Network } from '../dataplane/ip/network.ts';
 import type { DeviceNames } from '../dataplane/ip/ours.ts';
@@ -73,7 +74,7 @@ export const openKernel = async (deps: KernelDeps): Promise<Kernel> => {
     nftables,
     gate: joinGate(createGateTables(programs, names.tunnel), latch),
     sysctls: createSysctls({ files: filesBelow(sysctlRoot), memory: stateFile(join(stateFolder, 'sysctls.json')) }),
-    announcer: createAnnouncer({ open: await loadPacketSockets(), clock, onConflict }),
+    announcer: createAnnouncer({ open: await loadPacketSockets(), clock, onConflict, isOwn: isOwnMac }),
     conntrack: createConntrack({
       programs,
       readProc,

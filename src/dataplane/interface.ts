@@ -1,4 +1,5 @@
 /** What the kernel says about an interface that somebody names (netdevice(7)), and one setting. Any socket will do to ask. */
+import { networkInterfaces } from 'node:os';
 import { type Libc, SOCK_CLOEXEC } from './libc.ts';
 
 // From the headers of Linux; alike on x86_64 and arm64.
@@ -26,6 +27,10 @@ export const macOfInterface = (libc: Libc, socket: number, name: string): string
   if (answer === undefined) return undefined;
   return answer.readUInt16LE() === ARPHRD_ETHER ? answer.toString('hex', 2, 8).replace(/..(?!$)/g, '$&:') : '';
 };
+
+/** Whether a MAC address is that of an interface of this machine; one without any IP address is not found. */
+export const isOwnMac = (mac: string): boolean =>
+  Object.values(networkInterfaces()).some((addresses) => addresses?.some((address) => address.mac === mac));
 
 /** Whether an interface is up and has a carrier; false when there is none of that name, true when nobody can be asked. */
 export const hasCarrier = (libc: Libc, name: string): boolean => {

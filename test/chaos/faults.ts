@@ -73,7 +73,7 @@ const faults: readonly ChaosFault[] = [
       const node = oneOf(random, nodes(lab));
       if (lost.has(node)) return undefined;
       const ms = Math.round(500 + 3_000 * random());
-      await pause(lab, node, agentPattern, ms);
+      await pause(lab, [node], agentPattern, ms);
       return { what: `agent of ${node} stopped for ${ms} ms` };
     },
   },

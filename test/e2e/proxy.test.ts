@@ -201,6 +201,8 @@ describe('the egress proxy', () => {
         await world.egress(key, spec(steady));
         await world.untilState(key, 'Synced', 120_000);
         const question = { transport: 'tcp', host: `${engine}-steady.shop`, port: base, limitMs: 5_000 } as const;
+        // Once alone: that kube-proxy has heard of the Service is not what is asked here.
+        await world.source('shop-2', question.host, base);
         const stream = await world.client('shop-2').stream(question, { everyMs: 250, isKept: true, connections: 200 });
         try {
           const actives = (status: BCSEgressStatus) => ruleOf(status, 'steady')?.actives === 200;

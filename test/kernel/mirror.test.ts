@@ -91,6 +91,8 @@ for (const [family, prefix] of [
 
     await using _ = { [Symbol.asyncDispose]: () => threads.a.close() };
     const asker = new Asker(threads.b.port());
+    // The agent's word that it owns them now comes over another channel, and may be the first to be heard.
+    threads.b.set({ ...plan, owned: [{ ips, successors: [] }] });
     await asker.takeOver(ips, 0);
     asker.close();
     assert.ok(areSameConnections(listed('b'), [...first, second]));

@@ -3,9 +3,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import koffi from 'koffi';
 import type { TableElements } from '../../src/core/node/desired.ts';
-import { DROP, gatewayMark, LEAVE_ALONE, markText } from '../../src/core/node/numbers.ts';
+import { DROP, gatewayMark, LEAVE_ALONE, markText, replyMark } from '../../src/core/node/numbers.ts';
 import type { Nftables } from '../../src/dataplane/nft/nftables.ts';
-import type { DropReason } from '../../src/dataplane/nft/stored.ts';
+import { type DropReason, OWNED, TABLE } from '../../src/dataplane/nft/stored.ts';
 import { settings } from '../../src/dataplane/nft/testing/tables.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { inNamespace } from './enter.ts';
@@ -111,6 +111,33 @@ describe('packets through the table', () => {
         await network.worker.must('conntrack', '-D', '-f', `ipv${family}`, '-m', SLOT);
         assert.ok(await network.ping(...sameConnection), 'once it is forgotten, it goes on with the new address');
         assert.deepEqual(await network.sources(), [at.worker]);
+      });
+
+      it('of a connection that another node had leave with the EIP only while this node owns it', async () => {
+        const here = { slot_fwd: new Map([[SLOT, SNAT]]), [`slot_eip${family}`]: new Map([[SNAT, at.worker]]) };
+        const gated = tableOf({ ...worker, ...here, [`eips${family}`]: new Map([[at.worker, '']]) });
+        await given();
+        await network.workerTable.apply({ ...gated, settings: { ...gated.settings, isGated: true } });
+        const owned = ['inet', TABLE, OWNED[`ipv${family}`]];
+        await network.worker.must('nft', 'add', 'element', ...owned, '{', at.worker, '}');
+        const sameConnection = ['-e', '77', at.outside];
+        assert.ok(await network.ping(...sameConnection));
+        // As the mirror makes it: nobody else knows the slot of the pod.
+        await network.worker.must(
+          'conntrack',
+          '-U',
+          '-f',
+          `ipv${family}`,
+          '-s',
+          at.pod,
+          '-m',
+          markText(replyMark(0x11)),
+        );
+        assert.ok(await network.ping(...sameConnection));
+        assert.deepEqual(await network.sources(), [at.worker]);
+        await network.worker.must('nft', 'flush', 'set', ...owned);
+        const dropped = await dropsDuring(network.workerTable, 'not_owned', () => network.ping(...sameConnection));
+        assert.deepEqual([dropped, await network.sources()], [1, []]);
       });
 
       it('reach the node itself and the cluster without a gateway', async () => {

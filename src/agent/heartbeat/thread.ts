@@ -14,7 +14,7 @@ import { createAnnouncer, type Owner } from '../../dataplane/announce/announcer.
 import { createNeighbours } from '../../dataplane/announce/neighbours.ts';
 import { loadPacketSockets } from '../../dataplane/announce/packet-socket.ts';
 import { type Latch, openLatch } from '../../dataplane/gate/gate.ts';
-import { hasCarrier } from '../../dataplane/interface.ts';
+import { hasCarrier, isOwnMac } from '../../dataplane/interface.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
 import { systemClock, wait } from '../../runtime/process/clock.ts';
 import { Asker } from '../mirror/asker.ts';
@@ -98,6 +98,7 @@ const open = await loadPacketSockets();
 const announcer = createAnnouncer({
   open,
   clock: systemClock,
+  isOwn: isOwnMac,
   onConflict: (ip, owner) => {
     tell({ kind: 'conflict', ip, owner });
     driver.take({ kind: 'conflict', eip: ip });

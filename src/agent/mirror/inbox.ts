@@ -100,6 +100,12 @@ export class Inbox {
     }
   }
 
+  /** Whether there are such connections. */
+  hasUnmade(eip: AddressBytes): boolean {
+    const kept = this.#pages.get(eip)?.connections.values();
+    return kept?.some(({ isMade }) => !isMade) ?? false;
+  }
+
   forget(eip: AddressBytes): void {
     this.#size -= this.#pages.get(eip)?.connections.size ?? 0;
     this.#pages.delete(eip);

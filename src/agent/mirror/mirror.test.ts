@@ -141,6 +141,20 @@ describe('Mirror', () => {
     world.close();
   });
 
+  it('makes them also when the word that the EIP is owned comes before whoever asks for them, and tells them on', async () => {
+    const world = new World('a', 'b', 'c');
+    world.kernel('a').talk(tcp);
+    world.own('a', [{ ips: pair, successors: ['b'] }]);
+    await world.clock.advance(1_000);
+    world.mirror('a').close();
+    world.own('b', [{ ips: pair, successors: ['c'] }]);
+    world.mirror('b').takeOver(pair);
+    assert.deepEqual(world.kernel('b').all, [tcp]);
+    await world.clock.advance(1_000);
+    assert.equal(world.mirror('c').stats().held, 1);
+    world.close();
+  });
+
   it('tells everything anew to a successor that has started anew', async () => {
     const world = new World('a', 'b');
     world.kernel('a').talk(tcp);

@@ -83,6 +83,9 @@ export class Mirror {
     const nowMs = this.#nowMs();
     this.#plan = plan;
     this.#owned = new Set(plan.owned.flatMap(({ ips }) => ips.map(addressBytes)));
+    // This word may overtake whoever asks for the connections, on the other channel: made now, or never.
+    const unmade = [...this.#owned].filter((eip) => this.#inbox.hasUnmade(eip));
+    if (unmade.length > 0) this.#make(unmade);
     // What is owned is known better here than by whoever owned it before.
     for (const eip of this.#owned) this.#inbox.forget(eip);
     const told = plan.owned.filter(({ successors }) => successors.length > 0);
@@ -134,17 +137,7 @@ export class Mirror {
    * packets may leave with them.
    */
   takeOver(ips: readonly Ip[]): void {
-    // Of connections that are made while nobody listens, the kernel never tells the end (nf_conntrack_events 2, its default).
-    this.#watch(true);
-    try {
-      for (const eip of ips.map(addressBytes)) {
-        const { written, refused } = this.#deps.connections.put(this.#inbox.unmade(eip));
-        this.#written += written;
-        this.#refused += refused;
-      }
-    } catch (error) {
-      this.#fail(error);
-    }
+    this.#make(ips.map(addressBytes));
   }
 
   /** Resolves when this node knows the connections of EIPs that are to come here by plan; at the latest when the time is over. */
@@ -180,6 +173,21 @@ export class Mirror {
     this.#watch(false);
     this.#cancel();
     this.#answers.close();
+  }
+
+  /** Makes what was told of EIPs and is not made yet. */
+  #make(eips: readonly AddressBytes[]): void {
+    // Of connections that are made while nobody listens, the kernel never tells the end (nf_conntrack_events 2, its default).
+    this.#watch(true);
+    try {
+      for (const eip of eips) {
+        const { written, refused } = this.#deps.connections.put(this.#inbox.unmade(eip));
+        this.#written += written;
+        this.#refused += refused;
+      }
+    } catch (error) {
+      this.#fail(error);
+    }
   }
 
   #nowMs(): number {

@@ -44,7 +44,7 @@ announcerConformance('fake segment', async () => {
 });
 
 /** An announcer on a segment, on a clock that the test moves. */
-const setUp = (interfaces: Record<string, string> = { eth0: MAC }) => {
+const setUp = (interfaces: Record<string, string> = { eth0: MAC }, own: readonly string[] = []) => {
   const segment = createFakeSegment(interfaces);
   const clock = manualTimers();
   const conflicts: { readonly ip: Ip; readonly owner: Owner }[] = [];
@@ -52,6 +52,7 @@ const setUp = (interfaces: Record<string, string> = { eth0: MAC }) => {
     open: segment.open,
     clock,
     onConflict: (ip, owner) => conflicts.push({ ip, owner }),
+    isOwn: (mac) => own.includes(mac),
   });
   /** What was sent since the last call, as text. */
   let seen = 0;
@@ -210,6 +211,17 @@ test('frames of this node on another of its interfaces are neither answer nor co
   clock.advance(24);
   assert.equal(await answer, undefined);
   assert.deepEqual(conflicts, []);
+});
+
+test('an answer of this machine by an interface that is not in use is neither, and hides no other', async () => {
+  const { announcer, clock, segment, conflicts } = setUp({ eth0: MAC }, [MAC_1]);
+  for (const mac of [MAC_1, PEER_MAC]) segment.host(mac).addresses.add(EIP);
+  announcer.apply([claimOf(EIP, 'eth0')]);
+  const answer = announcer.probe(claimOf(EIP, 'eth0'), 24);
+  clock.advance(24);
+  const owner = { mac: PEER_MAC, interface: 'eth0' };
+  assert.deepEqual(await answer, owner);
+  assert.deepEqual(conflicts, [{ ip: EIP, owner }]);
 });
 
 test('a claim by another machine is a conflict until the last round has had its time', () => {

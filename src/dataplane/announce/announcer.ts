@@ -43,6 +43,11 @@ export interface AnnouncerDeps {
   readonly clock: Clock;
   /** Another machine claims an EIP that was announced in the last seconds. Once for each EIP, interface and machine. */
   readonly onConflict: (ip: Ip, owner: Owner) => void;
+  /**
+   * Whether a MAC address is one of this machine, besides those of the interfaces in use. Where two interfaces are on one
+   * segment, the kernel answers on the one what was asked on the other.
+   */
+  readonly isOwn?: (mac: string) => boolean;
 }
 
 // After each round of announcements, how long until the next; after the last, how long claims of others are heard.
@@ -67,7 +72,7 @@ interface Announcement {
 }
 
 /** Makes an announcer. With nothing new to say and nothing to ask it is idle: no socket, no timer. */
-export const createAnnouncer = ({ open, clock, onConflict }: AnnouncerDeps): Announcer => {
+export const createAnnouncer = ({ open, clock, onConflict, isOwn = () => false }: AnnouncerDeps): Announcer => {
   /** By EIP and interface. */
   const announced = new Map<string, Announcement>();
   const probes = new Set<Probe>();
@@ -86,9 +91,12 @@ export const createAnnouncer = ({ open, clock, onConflict }: AnnouncerDeps): Ann
     clock,
     onHeard: ({ ip, mac }, interfaceName) => {
       const owner = { mac, interface: interfaceName };
-      for (const probe of probes) if (probe.ip === ip) probe.end(owner);
+      const asking = [...probes].filter((probe) => probe.ip === ip);
       const ours = announced.get(keyOf(ip, interfaceName));
-      if (ours?.rounds === undefined || ours.rivals.has(mac)) return;
+      const isNews = ours?.rounds !== undefined && !ours.rivals.has(mac);
+      if ((asking.length === 0 && !isNews) || isOwn(mac)) return;
+      for (const probe of asking) probe.end(owner);
+      if (!isNews) return;
       ours.rivals.add(mac);
       onConflict(ip, owner);
     },

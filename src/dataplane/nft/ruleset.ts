@@ -170,12 +170,13 @@ export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSetting
   },
   {
     // No mark means that the verdict was to leave the connection alone. A reply mark in the original direction is a
-    // connection that once came through the tunnel and now comes by another way: its translation is settled, so it goes on.
+    // connection that once came through the tunnel and now comes by another way, or one of a pod of this node that another
+    // node had: its translation is settled, so it goes on, if the EIP may leave here.
     name: 'forward_slot',
     rules: [
       'meta mark set ct mark map @slot_fwd return',
       'ct mark 0 return',
-      `${kindOf('ct mark', REPLY_KIND)} return`,
+      `${kindOf('ct mark', REPLY_KIND)} meta mark set ${markText(SNAT_KIND)} return`,
       `ct mark ${markText(SLOT_KIND)} ${drop('unavailable')}`,
       drop('unknown_slot'),
     ],

@@ -11,6 +11,8 @@ export interface FakeHost {
   readonly mac: string;
   /** Addresses that it has: it answers for them. */
   readonly addresses: Set<Ip>;
+  /** How many questions for them it still loses, as one that is too busy does. */
+  losing: number;
   /** Where it believes addresses to be. As in Linux, an announcement changes an entry and makes none. */
   readonly neighbours: Map<Ip, string>;
   /** Announces an address, whether it has it or not. */
@@ -42,10 +44,13 @@ export const createFakeSegment = (interfaces: Readonly<Record<string, string>>):
   };
   const deliverToHosts = (frame: Buffer): void => {
     const heard = readClaim(frame);
-    for (const { mac, addresses, neighbours } of hosts) {
+    for (const host of hosts) {
+      const { mac, addresses, neighbours } = host;
       if (heard !== undefined && neighbours.has(heard.ip)) neighbours.set(heard.ip, heard.mac);
       const question = questionIn(frame);
-      if (question !== undefined && addresses.has(question)) deliverToNode(announcements(question, mac));
+      if (question === undefined || !addresses.has(question)) continue;
+      if (host.losing > 0) host.losing -= 1;
+      else deliverToNode(announcements(question, mac));
     }
   };
 
@@ -78,6 +83,7 @@ export const createFakeSegment = (interfaces: Readonly<Record<string, string>>):
       const host: FakeHost = {
         mac,
         addresses: new Set(),
+        losing: 0,
         neighbours: new Map(),
         announce: (ip) => deliverToNode(announcements(ip, mac)),
       };
