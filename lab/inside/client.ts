@@ -64,6 +64,20 @@ function askTcp({ host, port, limitMs, bytes = 1 }: Question): Promise<Answer> {
 const connectTo = ({ host, port, limitMs }: Pick<Question, 'host' | 'port' | 'limitMs'>): Socket =>
   createConnection({ host, port, autoSelectFamilyAttemptTimeout: limitMs / 2 });
 
+// Below those that the kernel chooses from.
+const firstPort = 10_000;
+const portCount = 20_000;
+let portsUsed = Math.floor(Math.random() * portCount);
+
+/**
+ * A port for one datagram. The kernel chooses by chance, and one that was used a minute ago belongs to a connection that conntrack
+ * still knows: it would leave with the address that this had.
+ */
+const freshPort = (): number => {
+  portsUsed += 1;
+  return firstPort + (portsUsed % portCount);
+};
+
 function askUdp({ host, port, limitMs, bytes = 1 }: Question): Promise<Answer> {
   return new Promise((resolve) => {
     const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
@@ -75,6 +89,7 @@ function askUdp({ host, port, limitMs, bytes = 1 }: Question): Promise<Answer> {
     const limit = setTimeout(() => done({ failure: 'no answer' }), limitMs);
     socket.on('error', (error) => done({ failure: codeOf(error) }));
     socket.on('message', (message) => done(readAnswer(message.toString())));
+    socket.bind(freshPort());
     socket.send(Buffer.alloc(bytes, 'x'), port, host);
   });
 }

@@ -128,7 +128,7 @@ describe('an EIP that moves', () => {
     await load(
       a.node,
       `table inet translate {
-  chain arrive { type filter hook prerouting priority mangle; iifname "in" ct state new ct mark set 0x27000011; }
+  chain pass { type filter hook forward priority filter; iifname "in" ct state new ct mark set 0x27000011; }
   chain leave {
     type nat hook postrouting priority srcnat;
     iifname "in" snat ip to ${eips[0]}
