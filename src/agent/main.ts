@@ -71,6 +71,8 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
   const startMirror: StartMirror = (data, hooks) => new MirrorThread(data, hooks);
   const memory = ownMemory(await loadLibc(), () => readFileSync('/proc/self/smaps', 'utf8'));
   const footprint = new Footprint({ clock, memory });
+  // Off by default: dropping pages may hold the thread of heartbeats up for longer than others wait for it.
+  const givesBack = process.env.SALLYPORT_GIVE_BACK === '1';
   const { namespace } = options;
   const own = { node, namespace, config, client, kernel, startHeartbeat, startMirror };
   // Pods may wait for this file, as docs/how-to/strict-start.md tells. The folder is gone after a reboot, and the file with it.
@@ -84,7 +86,9 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
     log,
     spawn,
     onHeld,
-    onPass: () => footprint.worked(),
+    onPass: () => {
+      if (givesBack) footprint.worked();
+    },
   });
   const health = new HealthServer({
     clock,
