@@ -64,30 +64,24 @@ const measure = async (): Promise<void> => {
   await using a = await openNamespace('bench-a');
   await using b = await openNamespace('bench-b');
   await using outside = await openNamespace('bench-outside');
-  const each = async (namespace: Namespace, ...commands: readonly string[]): Promise<void> => {
-    for (const command of commands) await namespace.must('ip', ...command.split(' '));
-  };
-  await each(
-    a,
+  await a.ip(
     `link add in type veth peer name eth0 netns ${client.name}`,
     'link set in up',
     'addr add 10.244.1.1/24 dev in',
   );
-  await each(
-    a,
+  await a.ip(
     `link add out type veth peer name eth0 netns ${outside.name}`,
     'link set out up',
     'addr add 10.9.0.11/24 dev out',
   );
-  await each(
-    a,
+  await a.ip(
     `link add way type veth peer name way netns ${b.name}`,
     'link set way up',
     'addr add 192.200.0.1/24 dev way',
   );
-  await each(b, 'link set way up', 'addr add 192.200.0.2/24 dev way');
-  await each(client, 'link set eth0 up', 'addr add 10.244.1.2/24 dev eth0', 'route add default via 10.244.1.1');
-  await each(outside, 'link set eth0 up', `addr add ${SERVER}/24 dev eth0`, `route add ${sample[4].eip} via 10.9.0.11`);
+  await b.ip('link set way up', 'addr add 192.200.0.2/24 dev way');
+  await client.ip('link set eth0 up', 'addr add 10.244.1.2/24 dev eth0', 'route add default via 10.244.1.1');
+  await outside.ip('link set eth0 up', `addr add ${SERVER}/24 dev eth0`, `route add ${sample[4].eip} via 10.9.0.11`);
   await a.must('sysctl', '-q', '-w', 'net.ipv4.ip_forward=1');
   const rules = `table inet translate {
   chain arrive { type filter hook prerouting priority mangle; iifname "in" ct state new ct mark set 0x27000011; }

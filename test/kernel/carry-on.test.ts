@@ -18,24 +18,17 @@ import { type Namespace, openNamespace } from './namespace.ts';
 const server = { 4: '10.9.0.200', 6: 'fd09::200' } as const;
 const kinds = ['pong', 'pour', 'drip'] as const;
 
-const each = async (namespace: Namespace, ...commands: readonly string[]): Promise<void> => {
-  for (const command of commands) await namespace.must('ip', ...command.split(' '));
-};
-
 const gateway = async (label: string, number: number, client: Namespace, outside: Namespace): Promise<Namespace> => {
   const node = await openNamespace(label);
-  await each(
-    client,
+  await client.ip(
     `link add to-${label} type veth peer name in netns ${node.name}`,
     `link set to-${label} master lan up`,
   );
-  await each(
-    outside,
+  await outside.ip(
     `link add to-${label} type veth peer name out netns ${node.name}`,
     `link set to-${label} master lan up`,
   );
-  await each(
-    node,
+  await node.ip(
     'link set in up',
     'link set out up',
     `addr add 10.244.1.${number}/24 dev in`,
@@ -49,12 +42,8 @@ const gateway = async (label: string, number: number, client: Namespace, outside
 
 /** Packets both ways take this gateway node from now on. */
 const useGateway = async (number: number, client: Namespace, outside: Namespace): Promise<void> => {
-  await each(client, `route replace default via 10.244.1.${number}`, `-6 route replace default via fd44:1::${number}`);
-  await each(
-    outside,
-    `route replace 10.9.0.100 via 10.9.0.${number}`,
-    `-6 route replace fd09::e:100 via fd09::${number}`,
-  );
+  await client.ip(`route replace default via 10.244.1.${number}`, `-6 route replace default via fd44:1::${number}`);
+  await outside.ip(`route replace 10.9.0.100 via 10.9.0.${number}`, `-6 route replace fd09::e:100 via fd09::${number}`);
 };
 
 test('remapped ports, pure downloads and UDP go on through a node that got their connections, of both families', async (t) => {
@@ -64,22 +53,19 @@ test('remapped ports, pure downloads and UDP go on through a node that got their
     [client, '10.244.1.2', 'fd44:1::2'],
     [outside, server[4], server[6]],
   ] as const) {
-    await each(namespace, 'link add lan type bridge', 'link set lan up', `addr add ${ipv4}/24 dev lan`);
-    await each(namespace, `-6 addr add ${ipv6}/64 dev lan nodad`);
+    await namespace.ip('link add lan type bridge', 'link set lan up', `addr add ${ipv4}/24 dev lan`);
+    await namespace.ip(`-6 addr add ${ipv6}/64 dev lan nodad`);
   }
   await using a = await gateway('carry-a', 11, client, outside);
   await using b = await gateway('carry-b', 12, client, outside);
-  const { code, stderr } = await a.programs.run(['nft', '-f', '-'], {
-    input: `table inet translate {
+  await a.nft(`table inet translate {
   chain arrive { type filter hook prerouting priority mangle; iifname "in" ct state new ct mark set 0x27000011; }
   chain leave {
     type nat hook postrouting priority srcnat;
     oifname "out" meta l4proto { tcp, udp } snat ip to 10.9.0.100:5000-5999
     oifname "out" meta l4proto { tcp, udp } snat ip6 to [fd09::e:100]:5000-5999
   }
-}`,
-  });
-  assert.equal(code, 0, stderr);
+}`);
   // A kernel translates only where somebody has a chain of that type, as every gateway node has; and drops what it does not know.
   await b.must(
     'nft',

@@ -27,25 +27,14 @@ const outsides = ['10.9.0.200', 'fd09::200'] as const;
 const hops = { a: [ip('192.200.0.11'), ip('fd92::11')], b: [ip('192.200.0.12'), ip('fd92::12')] } as const;
 const minuteMs = 60_000;
 
-const each = async (namespace: Namespace, ...commands: readonly string[]): Promise<void> => {
-  for (const command of commands) await namespace.must('ip', ...command.split(' '));
-};
-
-const load = async (namespace: Namespace, script: string): Promise<void> => {
-  const { code, stderr } = await namespace.programs.run(['nft', '-f', '-'], { input: script });
-  assert.equal(code, 0, stderr);
-};
-
 /** A gateway node on the wire of the outside, with the EIP and the tables of the gate. */
 const openGateway = async (label: 'a' | 'b', number: number, outside: Namespace) => {
   const node = await openNamespace(`moves-${label}`);
-  await each(
-    outside,
+  await outside.ip(
     `link add to-${label} type veth peer name eth0 netns ${node.name}`,
     `link set to-${label} master lan up`,
   );
-  await each(
-    node,
+  await node.ip(
     'link set eth0 up',
     `addr add 10.9.0.${number}/24 dev eth0`,
     `-6 addr add fd09::${number}/64 dev eth0 nodad`,
@@ -56,7 +45,7 @@ const openGateway = async (label: 'a' | 'b', number: number, outside: Namespace)
   );
   await node.must('sysctl', '-q', '-w', 'net.ipv4.ip_forward=1', 'net.ipv6.conf.all.forwarding=1');
   await node.must('sysctl', '-q', '-w', 'net.ipv4.conf.all.rp_filter=0', 'net.ipv4.conf.eth0.rp_filter=0');
-  await load(node, renderTable({ ...settings, isGated: true }));
+  await node.nft(renderTable({ ...settings, isGated: true }));
   await createGateTables(node.programs, device).prepare();
   const libc = await loadLibc();
   let signature = 1;
@@ -83,17 +72,16 @@ describe('an EIP that moves', () => {
     opened.push(outside);
     const client = await openNamespace('moves-client');
     opened.push(client);
-    await each(outside, 'link add lan type bridge', 'link set lan up');
-    await each(outside, `addr add ${outsides[0]}/24 dev lan`, `-6 addr add ${outsides[1]}/64 dev lan nodad`);
+    await outside.ip('link add lan type bridge', 'link set lan up');
+    await outside.ip(`addr add ${outsides[0]}/24 dev lan`, `-6 addr add ${outsides[1]}/64 dev lan nodad`);
     const a = await openGateway('a', 11, outside);
     opened.push(a.node);
     const b = await openGateway('b', 12, outside);
     opened.push(b.node);
     latches.push(a.latch, b.latch);
-    await each(a.node, `link add ${device} type veth peer name ${device} netns ${b.node.name}`);
+    await a.node.ip(`link add ${device} type veth peer name ${device} netns ${b.node.name}`);
     for (const [{ node }, own, other] of [[a, 11, 12] as const, [b, 12, 11] as const]) {
-      await each(
-        node,
+      await node.ip(
         `link set ${device} address 66:00:00:00:00:${own} up`,
         `addr add 192.200.0.${own}/16 dev ${device}`,
         `-6 addr add fd92::${own}/64 dev ${device} nodad`,
@@ -104,9 +92,8 @@ describe('an EIP that moves', () => {
       await node.must('sysctl', '-q', '-w', `net.ipv4.conf.${device}.rp_filter=0`);
     }
     // The client is found by the mark of replies alone, as a pod behind the tunnel is.
-    await each(a.node, `link add in type veth peer name eth0 netns ${client.name}`, 'link set in up');
-    await each(
-      a.node,
+    await a.node.ip(`link add in type veth peer name eth0 netns ${client.name}`, 'link set in up');
+    await a.node.ip(
       'addr add 10.244.1.1/24 dev in',
       '-6 addr add fd44:1::1/64 dev in nodad',
       'rule add pref 94 fwmark 0x27000011 lookup 2700017',
@@ -115,8 +102,7 @@ describe('an EIP that moves', () => {
       '-6 route add fd44:2::2 dev in table 2700017',
     );
     await a.node.must('sysctl', '-q', '-w', 'net.ipv4.conf.in.rp_filter=0');
-    await each(
-      client,
+    await client.ip(
       'link set eth0 up',
       'addr add 10.244.2.2/32 dev eth0',
       '-6 addr add fd44:2::2/128 dev eth0 nodad',
@@ -125,29 +111,23 @@ describe('an EIP that moves', () => {
       'route add default via 10.244.1.1',
       '-6 route add default via fd44:1::1',
     );
-    await load(
-      a.node,
-      `table inet translate {
+    await a.node.nft(`table inet translate {
   chain pass { type filter hook forward priority filter; iifname "in" ct state new ct mark set 0x27000011; }
   chain leave {
     type nat hook postrouting priority srcnat;
     iifname "in" snat ip to ${eips[0]}
     iifname "in" snat ip6 to ${eips[1]}
   }
-}`,
-    );
-    await load(
-      outside,
-      `table inet told {
+}`);
+    await outside.nft(`table inet told {
   chain input {
     type filter hook input priority filter;
     icmp type destination-unreachable counter
     icmpv6 type destination-unreachable counter
     tcp flags & rst == rst counter
   }
-}`,
-    );
-    await each(outside, `route add ${eips[0]} via 10.9.0.12`, `-6 route add ${eips[1]} via fd09::12`);
+}`);
+    await outside.ip(`route add ${eips[0]} via 10.9.0.12`, `-6 route add ${eips[1]} via fd09::12`);
     return {
       outside,
       a: a.latch,

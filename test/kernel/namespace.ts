@@ -11,6 +11,10 @@ export interface Namespace extends AsyncDisposable {
   readonly programs: Programs;
   /** Runs a program inside and returns what it printed; rejects with its error text when it fails. */
   must(...argv: readonly string[]): Promise<string>;
+  /** Runs commands of ip(8) inside, one by one: `ip -batch` takes no family in a line. Rejects at the first that fails. */
+  ip(...commands: readonly string[]): Promise<void>;
+  /** Loads a script of nft(8) inside, as another program would; rejects with its error text when it is refused. */
+  nft(script: string): Promise<void>;
   /** Deletes the namespace and all that is in it. May be called twice. */
   close(): Promise<void>;
 }
@@ -29,7 +33,19 @@ export const openNamespace = async (label: string): Promise<Namespace> => {
     await machine.run(['ip', 'netns', 'delete', name]);
   };
   await runOrThrow(programs, ['ip', 'link', 'set', 'lo', 'up']);
-  return { name, programs, must: (...argv) => runOrThrow(programs, argv), close, [Symbol.asyncDispose]: close };
+  return {
+    name,
+    programs,
+    must: (...argv) => runOrThrow(programs, argv),
+    ip: async (...commands) => {
+      for (const command of commands) await runOrThrow(programs, ['ip', ...command.split(' ')]);
+    },
+    nft: async (script) => {
+      await runOrThrow(programs, ['nft', '-f', '-'], script);
+    },
+    close,
+    [Symbol.asyncDispose]: close,
+  };
 };
 
 /** Deletes the namespaces of test processes that are gone. */
@@ -50,8 +66,8 @@ const isAlive = (pid: number): boolean => {
   }
 };
 
-const runOrThrow = async (programs: Programs, argv: readonly string[]): Promise<string> => {
-  const { code, stdout, stderr } = await programs.run(argv);
+const runOrThrow = async (programs: Programs, argv: readonly string[], input = ''): Promise<string> => {
+  const { code, stdout, stderr } = await programs.run(argv, { input });
   if (code !== 0) throw new Error(`${argv.join(' ')}: ${stderr.trim() || `ended with ${code}`}`);
   return stdout;
 };

@@ -40,10 +40,7 @@ export const openKernelMachine = async (
         random: Math.random,
       });
     },
-    meddle: async (script) => {
-      const { code, stderr } = await namespace.programs.run(['nft', '-f', '-'], { input: script });
-      if (code !== 0) throw new Error(stderr);
-    },
+    meddle: namespace.nft,
     until: eventually,
     [Symbol.asyncDispose]: async () => {
       library?.close();

@@ -115,13 +115,10 @@ const wire = async ({ pod, worker, gateway, outside }: Places): Promise<void> =>
   ]);
   await settings(gateway, { 'net/ipv6/conf/eth0/proxy_ndp': '1', 'net/ipv6/neigh/eth0/proxy_delay': '0' });
   // What a network plugin does on every node: whatever leaves gets the address of the node.
-  await load(
-    worker,
+  await worker.nft(
     'table inet plugin { chain post { type nat hook postrouting priority srcnat; oifname "eth0" masquerade; }; }',
   );
-  await load(
-    outside,
-    `table inet seen {
+  await outside.nft(`table inet seen {
   set sources4 { type ipv4_addr; flags dynamic; size 1000; }
   set sources6 { type ipv6_addr; flags dynamic; size 1000; }
   chain arrive {
@@ -131,8 +128,7 @@ const wire = async ({ pod, worker, gateway, outside }: Places): Promise<void> =>
     update @sources4 { ip saddr }
     update @sources6 { ip6 saddr }
   }
-}`,
-  );
+}`);
 };
 
 /** The uplink, the tunnel device and the neighbour on it, and what each node needs besides. */
@@ -180,18 +176,11 @@ const batch = async (
     `-6 addr add ${ipv6}/64 dev ${device} nodad`,
     ...rest,
   ];
-  // One by one: `ip -batch` takes no family in a line.
-  for (const command of commands) await namespace.must('ip', ...command.split(' '));
+  await namespace.ip(...commands);
 };
 
 const settings = async (namespace: Namespace, values: Readonly<Record<string, string>>): Promise<void> => {
   for (const [path, value] of Object.entries(values)) await namespace.must('sysctl', '-q', '-w', `${path}=${value}`);
-};
-
-/** Loads a script as another program would. */
-export const load = async (namespace: Namespace, script: string): Promise<void> => {
-  const { code, stderr } = await namespace.programs.run(['nft', '-f', '-'], { input: script });
-  if (code !== 0) throw new Error(stderr);
 };
 
 const takeSources = async (outside: Namespace): Promise<readonly string[]> => {

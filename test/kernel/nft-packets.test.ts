@@ -10,7 +10,7 @@ import { settings } from '../../src/dataplane/nft/testing/tables.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { inNamespace } from './enter.ts';
 import type { Namespace } from './namespace.ts';
-import { addresses, load, type Network, openNetwork } from './nft-network.ts';
+import { addresses, type Network, openNetwork } from './nft-network.ts';
 import { CLASS, gateway, SLOT, SNAT, tableOf, worker } from './nft-tables.ts';
 
 describe('packets through the table', () => {
@@ -328,13 +328,10 @@ const sendEchoReply = (namespace: string, family: 4 | 6, to: string): void => {
 
 /** Counts segments that arrive and say that those to come may have this size. */
 const countSegments = (end: Namespace, size: number): Promise<void> =>
-  load(
-    end,
-    `table inet segments\ndelete table inet segments\ntable inet segments {
+  end.nft(`table inet segments\ndelete table inet segments\ntable inet segments {
   counter fitting { }
   chain arrive { type filter hook input priority filter; tcp option maxseg size ${size} counter name fitting; }
-}`,
-  );
+}`);
 
 /** Connects from the pod to a server outside; the address that the server saw. */
 const talkTcp = async (network: Network, host: string): Promise<string> => {

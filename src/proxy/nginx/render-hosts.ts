@@ -6,6 +6,7 @@
  */
 import type { Ip } from '../../core/ip/index.ts';
 import type { HostPattern, HttpServed } from '../../core/proxy/served.ts';
+import { hostText } from '../sni-rules.ts';
 import { finalFormat } from './log-format.ts';
 import { hostOf, isPlainId, keyOf } from './words.ts';
 
@@ -88,13 +89,4 @@ export const hostServers = (own: readonly KeptHost[], settings: HostSettings): s
     '  }',
   ]);
 
-const nameOf = (host: HostPattern): string => {
-  switch (host.kind) {
-    case 'exact':
-      return host.name;
-    case 'suffix':
-      return `*${host.suffix}`;
-    case 'address':
-      return hostOf(host.ip);
-  }
-};
+const nameOf = (host: HostPattern): string => (host.kind === 'address' ? hostOf(host.ip) : hostText(host));
