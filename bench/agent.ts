@@ -4,6 +4,7 @@
  * and how long a pod and a policy take from the API server to the kernel. Limits instead of a baseline.
  *
  *   node bench/agent.ts [--policies 5000] [--pods 100] [--idle-seconds 30] [--node-options '...']
+ *     [--role alone|worker|witness|gateway] [--map]
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,12 +22,16 @@ await interruptible(
   () => progress.line('interrupted: removing the namespaces'),
 );
 
-/** Everything that is measured talks over the loopback of the worker, so the measuring happens inside of it. */
+/** Everything that is measured talks over the loopback of the node, so the measuring happens inside of it. */
 async function run(): Promise<void> {
   await removeLeftSites();
   site = await makeSite('agent');
-  const inside = [process.execPath, join(import.meta.dirname, 'agent', 'inside.ts'), ...process.argv.slice(2)];
-  const [program = '', ...args] = [...enter(site.namespaceOf('worker')), ...inside];
+  const argv = process.argv.slice(2);
+  const inside = [process.execPath, join(import.meta.dirname, 'agent', 'inside.ts'), ...argv];
+  const [program = '', ...args] = [
+    ...enter(site.namespaceOf(argv.includes('gateway') ? 'gateway' : 'worker')),
+    ...inside,
+  ];
   const child = spawn(program, args, { stdio: ['ignore', 'inherit', 'inherit'] });
   const [code] = await once(child, 'exit');
   process.exitCode = code ?? 1;

@@ -1,6 +1,8 @@
+import { dirname } from 'node:path';
 import { run } from './host/command.ts';
 import { LabFailure } from './host/failure.ts';
-import { forget, type Instance, listInstances, self, stateOf, updateRecord } from './host/instance.ts';
+import { forget, type Instance, labsFolder, listInstances, self, stateOf, updateRecord } from './host/instance.ts';
+import { exclusively } from './host/lock.ts';
 import { end, labMark, membersOf } from './host/processes.ts';
 import { namespaceInodes, namespaceNames, releaseNamespaceFolder } from './net/namespaces.ts';
 
@@ -37,9 +39,16 @@ function markStopping(instance: Instance): void {
   }
 }
 
-/** Removes all labs whose driver, owner or machine has died. Returns their names. */
+/**
+ * Removes all labs whose driver, owner or machine has died. Returns their names. One process at a time: two test files begin
+ * together, and the one that is done first may already make a lab of the same name.
+ */
 export async function removeStale(): Promise<string[]> {
-  const stale = listInstances().filter((instance) => stateOf(instance) === 'stale');
-  for (const instance of stale) await takeDown(instance);
-  return stale.map((instance) => instance.name);
+  const isStale = (instance: Instance) => stateOf(instance) === 'stale';
+  if (!listInstances().some(isStale)) return [];
+  return exclusively(dirname(labsFolder), async () => {
+    const stale = listInstances().filter(isStale);
+    for (const instance of stale) await takeDown(instance);
+    return stale.map((instance) => instance.name);
+  });
 }

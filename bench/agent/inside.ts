@@ -1,4 +1,4 @@
-/** The part of agent.ts that runs in the network namespace of the worker: API server, agent, and a look at the kernel. */
+/** The part of agent.ts that runs in the network namespace of the node: API server, agent, and a look at the kernel. */
 import { loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -6,7 +6,7 @@ import { until } from '../../lab/host/wait.ts';
 import { loadChangeFeed } from '../../src/dataplane/nft/change-feed.ts';
 import { createAuthority, issue } from '../../src/runtime/certs/authority.ts';
 import { startTestApiServer } from '../../src/runtime/testing/api-server.ts';
-import { fill, resources } from './objects.ts';
+import { fill, nodeOf, type Role, resources, roles } from './objects.ts';
 import { startAgent } from './process.ts';
 
 const limits = { rssMb: 85, idlePercent: 1, podP95Ms: 30 };
@@ -22,15 +22,18 @@ const { values: options } = parseArgs({
     pods: { type: 'string', default: '100' },
     'idle-seconds': { type: 'string', default: '30' },
     'node-options': { type: 'string', default: chartOptions },
+    role: { type: 'string', default: 'worker' },
     map: { type: 'boolean', default: false },
   },
 });
+const role: Role | undefined = roles.find((one) => one === options.role);
+if (role === undefined) throw new Error(`--role is one of ${roles.join(', ')}`);
 let isMet = true;
-await run();
+await run(role);
 console.log(isMet ? '\nAll limits are kept.' : '\nNot all limits are kept.');
 if (!isMet) process.exitCode = 1;
 
-async function run(): Promise<void> {
+async function run(role: Role): Promise<void> {
   const now = new Date();
   const authority = await createAuthority({ commonName: 'bench', lifetimeDays: 1, now });
   const request = {
@@ -42,10 +45,16 @@ async function run(): Promise<void> {
   } as const;
   const { certificatePem: cert, keyPem: key } = await issue(authority, request);
   const server = await startTestApiServer({ resources: Object.values(resources), tls: { key, cert } });
-  const changes = fill(server, Number(options.policies), Number(options.pods));
+  const changes = fill(server, Number(options.policies), Number(options.pods), role);
   const openFeed = await loadChangeFeed();
-  console.log(`${options.policies} policies, ${options.pods} pods; load average ${(loadavg()[0] ?? 0).toFixed(1)}`);
-  const agent = await startAgent(kubeconfig(server.url, authority.certificatePem), options['node-options']);
+  console.log(
+    `${role}: ${options.policies} policies, ${options.pods} pods; load average ${(loadavg()[0] ?? 0).toFixed(1)}`,
+  );
+  const agent = await startAgent(
+    nodeOf(role),
+    kubeconfig(server.url, authority.certificatePem),
+    options['node-options'],
+  );
   try {
     line('start to ready, ms', agent.readyMs);
     await sleep(settleMs);

@@ -1,5 +1,7 @@
 /** What the API server of the benchmark holds: a cluster as it is on a real one, with all that nobody reads. */
+import { agentDefaults } from '../../src/agent/flags.ts';
 import { resourceOf } from '../../src/api/kinds.ts';
+import { failoverNames } from '../../src/api/names.ts';
 import { type ApiObject, projectPolicy } from '../../src/core/project/index.ts';
 import { putPolicy, step } from '../../src/core/testing/objects.ts';
 import type { World } from '../../src/core/testing/world.ts';
@@ -23,12 +25,20 @@ export const resources = {
   events: { group: 'events.k8s.io', version: 'v1', plural: 'events', kind: 'Event', namespaced: true },
 } as const;
 
-const node = 'worker';
+/** What the node of the agent is to others: nothing, as without failover; one that hears who owns; one that votes; an owner. */
+export const roles = ['alone', 'worker', 'witness', 'gateway'] as const;
+export type Role = (typeof roles)[number];
+
+/** The node whose agent is measured. */
+export const nodeOf = (role: Role): 'worker' | 'gateway' => (role === 'gateway' ? 'gateway' : 'worker');
+
 const namespace = 'bench';
 
 /** Fills a server, and returns how to make changes that reach the kernel of the node. */
-export function fill(server: TestApiServer, policies: number, pods: number) {
+export function fill(server: TestApiServer, policies: number, pods: number, role: Role) {
   const { world } = clusterOf(policies);
+  const node = nodeOf(role);
+  if (role !== 'alone') agree(server, world, role);
   const put = (resource: (typeof resources)[keyof typeof resources], objects: Iterable<ApiObject>): void => {
     for (const object of objects) server.put(resource, asServed(object));
   };
@@ -42,14 +52,27 @@ export function fill(server: TestApiServer, policies: number, pods: number) {
   for (let index = 0; index < pods; index += 1) {
     const policy = workload[Math.floor((index * policies) / pods)];
     const [ips] = policy?.pods ?? [];
-    if (policy !== undefined && ips !== undefined) server.put(resources.pods, podAt(index, policy.name, ips));
+    if (policy !== undefined && ips !== undefined) server.put(resources.pods, podAt(node, index, policy.name, ips));
   }
-  return changesOf(server, world, pods);
+  return changesOf(server, world, node, pods);
+}
+
+/** What it takes for agents to agree on owners: a key, and who votes. */
+function agree(server: TestApiServer, world: World, role: Role): void {
+  const key = Buffer.alloc(32, 'bench').toString('base64');
+  const metadata = { name: failoverNames.secret, namespace: agentDefaults.namespace };
+  // A Secret has data, of which the type of objects in general knows nothing.
+  server.put(resources.secrets, { metadata, data: { key } } as KubeObject);
+  // Of the voters only the measured one runs.
+  const voters = role === 'witness' ? ['gateway', 'other', 'worker'] : ['gateway'];
+  const info = world.clusterInfo ?? { metadata: { name: 'default' } };
+  const electorate = { generation: 1, voters, apiVotes: false };
+  world.clusterInfo = { ...info, status: { ...Object(info.status), electorate } };
 }
 
 const extraPod: Pair = { ipv4: '10.244.254.1', ipv6: 'fd44::254:1' };
 
-function changesOf(server: TestApiServer, world: World, pods: number) {
+function changesOf(server: TestApiServer, world: World, node: string, pods: number) {
   const [model] = workloadOf(2);
   if (model === undefined) throw new Error('a workload of two policies has none');
   const extra = policyFor({ ...model, name: 'extra' });
@@ -58,7 +81,7 @@ function changesOf(server: TestApiServer, world: World, pods: number) {
   step(world);
   const policy = world.policies.get(key) ?? extra;
   if (projectPolicy(policy).recorded.slot === undefined) throw new Error('the extra policy has no slot');
-  const pod = podAt(pods, 'policy-7', extraPod);
+  const pod = podAt(node, pods, 'policy-7', extraPod);
   return {
     pod: {
       come: () => void server.put(resources.pods, pod),
@@ -71,7 +94,7 @@ function changesOf(server: TestApiServer, world: World, pods: number) {
   };
 }
 
-function podAt(index: number, policy: string, { ipv4, ipv6 }: Pair): KubeObject {
+function podAt(node: string, index: number, policy: string, { ipv4, ipv6 }: Pair): KubeObject {
   // The pod of the benchmark of informers has both, which its type does not say.
   const pod = makePod(index) as KubeObject & { readonly spec: object; readonly status: object };
   const labels = { ...pod.metadata.labels, app: policy };

@@ -22,14 +22,14 @@ const ticksPerSecond = 100;
 const port = 17_790;
 
 /** Starts it as the image has it in this network namespace, and returns when it is ready. */
-export async function startAgent(kubeconfig: object, nodeOptions: string): Promise<AgentProcess> {
+export async function startAgent(node: string, kubeconfig: object, nodeOptions: string): Promise<AgentProcess> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-bench-'));
   const access = join(folder, 'kubeconfig');
   writeFileSync(access, JSON.stringify(kubeconfig));
   const config = join(folder, 'config.yaml');
   writeFileSync(config, 'feature:\n  enableIPv6: true\n  tunnelDetectMethod: interface=eth0\n');
   const { main } = await bundle(join(folder, 'image'));
-  const flags = ['--node-name', 'worker', '--config', config, '--kubeconfig', access, '--state-folder', folder];
+  const flags = ['--node-name', node, '--config', config, '--kubeconfig', access, '--state-folder', folder];
   const more = ['--health-address', `127.0.0.1:${port}`, '--log-level', 'warn'];
   const startMs = performance.now();
   const child = spawn(process.execPath, [main, 'agent', ...flags, ...more], {

@@ -119,7 +119,7 @@ export const startBare = (engine: 'envoy' | 'nginx', program: string, folder: st
   }
   const path = join(own, 'nginx.conf');
   writeFileSync(path, nginxConfig);
-  return start(program, ['-p', own, '-c', path]);
+  return start(program, ['-p', own, '-c', path], true);
 };
 
 /** The web server that stands for the outside: an nginx that answers from memory. */
@@ -137,8 +137,12 @@ export const startOrigin = (program: string, folder: string): ChildProcess => {
   return start(program, ['-p', own, '-c', path]);
 };
 
-const start = (program: string, args: readonly string[]): ChildProcess => {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+/**
+ * A program with a session of its own has a share of the processor of its own too, whatever else runs (autogroup, sched(7)): a
+ * bare nginx has one because our engine starts its nginx like that. Pods are in control groups, where it makes no difference.
+ */
+const start = (program: string, args: readonly string[], hasOwnSession = false): ChildProcess => {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], detached: hasOwnSession });
   child.stdout?.resume();
   return child;
 };

@@ -136,7 +136,7 @@ export async function untilApiReady(wait: {
     cert: readFileSync(wait.pki.certificate('admin')),
     key: readFileSync(wait.pki.key('admin')),
   };
-  const explain = () => lastLines(readFileSync(wait.logFile, 'utf8'));
+  const explain = () => lastLines(readFileSync(wait.logFile, 'utf8')) || 'its log is empty';
   let died = false;
   await until({ what: 'the API server to be ready', limitMs: wait.limitMs, explain }, () => {
     died = !isRunning(wait.process);

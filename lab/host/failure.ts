@@ -15,3 +15,28 @@ export class LabFailure extends Error {
     this.detail = detail;
   }
 }
+
+/** So many errors behind an error are told: some are their own cause. */
+const deepest = 5;
+
+/**
+ * All that an error says, for a log whose reader cannot go and look: code, message, the last lines of a program, and the same of
+ * what is behind it. Node gives an AggregateError (a refused connection to a name, for one) no message of its own.
+ */
+export function accountOf(error: unknown, depth = 0): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = 'code' in error ? String(error.code) : '';
+  const name = error.name === 'Error' || error instanceof LabFailure ? '' : error.name;
+  const own = [name, error.message.includes(code) ? '' : code, error.message].filter(Boolean).join(': ') || error.name;
+  const behind = depth >= deepest ? [] : [...('errors' in error ? listOf(error.errors) : []), ...listOf(error.cause)];
+  return [
+    own,
+    error instanceof LabFailure ? error.detail : '',
+    ...behind.map((each) => `because ${accountOf(each, depth + 1)}`.replaceAll('\n', '\n  ')),
+  ]
+    .filter(Boolean)
+    .join('\n');
+}
+
+const listOf = (value: unknown): readonly unknown[] =>
+  Array.isArray(value) ? value : value === undefined ? [] : [value];

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { BadInput, LabFailure } from './failure.ts';
@@ -116,10 +116,16 @@ export function listInstances(): Instance[] {
 /** Removes the folder of a lab, and the common folder if it was the last one. */
 export function forget(instance: Instance): void {
   rmSync(instance.folder, { recursive: true, force: true, maxRetries: 3 });
+  removeIfEmpty(labsFolder);
+}
+
+/** Removes a folder that nobody uses. Another lab may be made in this very instant: what is not empty stays. */
+export function removeIfEmpty(folder: string): void {
   try {
-    if (readdirSync(labsFolder).length === 0) rmSync(labsFolder, { recursive: true });
+    rmdirSync(folder);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    if (!['ENOTEMPTY', 'EBUSY', 'ENOENT'].includes(code)) throw error;
   }
 }
 

@@ -43,6 +43,21 @@ test('members are the marked processes with their children, and nobody else', as
   assert.deepEqual(pids(), []);
 });
 
+test('who carries the mark of another lab is no member, nor are its children, whoever started it', async () => {
+  const started = join(folder, 'others');
+  const other = `env ${labMark}=${lab}-other sh -c 'env -i sleep 1000 & echo $! >> ${started}; wait'`;
+  const parent = start(`${other} & echo $! >> ${started}; wait`);
+  const others = () => readFileSync(started, { encoding: 'utf8', flag: 'a+' }).trim().split('\n').map(Number);
+  const pids = (of: string) => membersOf([`${labMark}=${of}`], new Set()).map((member) => member.pid);
+  try {
+    await until({ what: 'all three', limitMs: 10_000 }, () => pids(`${lab}-other`).length === 2);
+    assert.deepEqual(pids(`${lab}-other`).toSorted(), others().toSorted());
+    assert.deepEqual(pids(lab), [parent.pid]);
+  } finally {
+    await end([...membersOf([mark], new Set()), ...membersOf([`${labMark}=${lab}-other`], new Set())], 0);
+  }
+});
+
 test('the processes of one node are told apart from those of another', async () => {
   const ids = ['a', 'b'].map((node) => start('exec sleep 1000', { [nodeMark]: node }));
   try {

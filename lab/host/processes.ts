@@ -87,19 +87,22 @@ export async function end(ids: readonly ProcessId[], graceMs: number): Promise<v
 /**
  * All processes that belong to a lab (or to one node of it): those that carry its mark, their descendants, and all
  * that live in a network namespace found that way; repeated until nothing new appears. The machine's own namespace
- * and this process with its ancestors are never part of it.
+ * and this process with its ancestors are never part of it. Nor is who carries the mark of another lab, or descends from
+ * such a one: the kernel gives the number of a namespace that is gone to the next one, in the middle of our walk too.
  */
 export function membersOf(marks: readonly string[], namespaces: ReadonlySet<string>): ProcessId[] {
   if (marks.length === 0) throw new Error('membersOf without a mark would find every process of the machine');
   const own = ownLine();
   const all = readAll().filter((seen) => !own.has(seen.pid));
   const machineNamespace = namespaceOf('self');
+  const foreign = foreignIn(all, marks);
   const members = new Map<number, Seen>();
   const netnsSet = new Set(namespaces);
   netnsSet.delete(machineNamespace ?? '');
   for (let before = -1; before !== members.size; ) {
     before = members.size;
     for (const seen of all) {
+      if (foreign.has(seen.pid)) continue;
       const isMember =
         marks.every((mark) => seen.marks.has(mark)) || members.has(seen.parent) || netnsSet.has(seen.netns);
       if (!isMember) continue;
@@ -108,6 +111,22 @@ export function membersOf(marks: readonly string[], namespaces: ReadonlySet<stri
     }
   }
   return [...members.values()].map(({ pid, startTicks }) => ({ pid, startTicks }));
+}
+
+/** Who belongs to another lab: those that carry its mark, and their descendants that carry none. */
+function foreignIn(all: readonly Seen[], marks: readonly string[]): ReadonlySet<number> {
+  const ofLab = (mark: string) => mark.startsWith(`${labMark}=`);
+  const own = marks.find(ofLab);
+  const labOf = ({ marks: carried }: Seen) => [...carried].find(ofLab);
+  const foreign = new Set<number>();
+  for (let before = -1; before !== foreign.size; ) {
+    before = foreign.size;
+    for (const seen of all) {
+      const lab = labOf(seen);
+      if (lab === undefined ? foreign.has(seen.parent) : lab !== own) foreign.add(seen.pid);
+    }
+  }
+  return foreign;
 }
 
 /** The inode text (`net:[4026532008]`) of the network namespace of a process, or undefined if it is gone. */

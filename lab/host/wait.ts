@@ -1,5 +1,6 @@
+import { loadavg } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { LabFailure } from './failure.ts';
+import { accountOf, LabFailure } from './failure.ts';
 
 /** How a wait is bounded and how it explains itself when the limit is reached. */
 export interface Wait {
@@ -23,21 +24,25 @@ const longestPauseMs = 500;
 
 /**
  * Asks `probe` again and again until it returns something other than undefined or false, and returns that.
- * A probe that throws counts as "not yet"; its last error is named when the limit is reached.
+ * A probe that throws counts as "not yet". When the limit is reached, the failure tells how often it was asked and threw, what it
+ * threw last, how busy the machine is, and what `explain` says: in a log of CI that is all there is.
  */
 export async function until<T>(wait: Wait, probe: () => T | Promise<T>): Promise<Exclude<T, undefined | false>> {
   const limitMs = wait.limitMs < shortMs ? wait.limitMs : wait.limitMs * patience;
   const end = performance.now() + limitMs;
   let lastError: unknown;
+  let asked = 0;
+  let thrown = 0;
   for (;;) {
     wait.signal?.throwIfAborted();
     const askedAt = performance.now();
+    asked += 1;
     try {
       const value = await probe();
       // The type says it: undefined and false mean "not yet", all else is the answer.
       if (value !== undefined && value !== false) return value as Exclude<T, undefined | false>;
-      lastError = undefined;
     } catch (error) {
+      thrown += 1;
       lastError = error;
     }
     const now = performance.now();
@@ -45,8 +50,20 @@ export async function until<T>(wait: Wait, probe: () => T | Promise<T>): Promise
     const pauseMs = Math.max(wait.everyMs ?? 50, Math.min(now - askedAt, longestPauseMs));
     await delay(pauseMs, undefined, wait.signal === undefined ? {} : { signal: wait.signal });
   }
-  const detail = [lastError instanceof Error ? lastError.message : '', (await wait.explain?.()) ?? '']
-    .filter(Boolean)
-    .join('\n');
-  throw new LabFailure(`waited ${limitMs / 1000} s for ${wait.what}, in vain`, detail);
+  const load = loadavg().map((each) => each.toFixed(1));
+  const detail = [
+    `asked ${asked} times, ${thrown} of them threw; load ${load.join(' ')}`,
+    thrown === 0 ? '' : accountOf(lastError),
+    await explained(wait),
+  ];
+  throw new LabFailure(`waited ${limitMs / 1000} s for ${wait.what}, in vain`, detail.filter(Boolean).join('\n'));
+}
+
+/** An explanation that fails must not take the place of what it explains. */
+async function explained({ explain }: Wait): Promise<string> {
+  try {
+    return (await explain?.()) ?? '';
+  } catch (error) {
+    return `not explained: ${accountOf(error)}`;
+  }
 }

@@ -26,8 +26,10 @@ export interface Tally {
   readonly lastAskedAtMs?: number;
   /** Failures by their text. */
   readonly failures: Readonly<Record<string, number>>;
-  /** How often a kept connection had to be opened again. */
+  /** How often a kept connection had to be opened again. One that finds nobody for a while counts each time. */
   readonly reopened: number;
+  /** How many of the kept connections had to be opened again, however often. */
+  readonly broken: number;
   /** Times in which questions over new connections failed, by when they were asked. */
   readonly outages: readonly Outage[];
 }
@@ -114,13 +116,15 @@ export class Stream {
   readonly #outages = new Outages();
   #lastAskedAtMs = 0;
   #asked = 0;
-  #opened = 0;
   readonly #kept: (Socket | undefined)[];
+  /** How often each was opened. */
+  readonly #opened: number[];
 
   constructor(question: Question, { everyMs, isKept, connections = 1 }: StreamOptions) {
     this.#question = question;
     this.#isKept = isKept;
     this.#kept = Array.from({ length: connections }, () => undefined);
+    this.#opened = Array.from({ length: connections }, () => 0);
     this.#timer = setInterval(() => this.#tick(), everyMs);
   }
 
@@ -131,7 +135,8 @@ export class Stream {
       firstAskedAtMs: this.#firstAskedAtMs,
       ...(this.#lastAskedAtMs === 0 ? {} : { lastAskedAtMs: this.#lastAskedAtMs }),
       failures: this.#failures,
-      reopened: Math.max(0, this.#opened - this.#kept.length),
+      reopened: this.#opened.reduce((sum, times) => sum + Math.max(0, times - 1), 0),
+      broken: this.#opened.filter((times) => times > 1).length,
       outages: this.#outages.list(),
     };
   }
@@ -171,7 +176,7 @@ export class Stream {
   }
 
   #open(index: number): Socket {
-    this.#opened += 1;
+    this.#opened[index] = (this.#opened[index] ?? 0) + 1;
     const socket = connectTo(this.#question);
     let text = '';
     socket.on('data', (chunk) => {

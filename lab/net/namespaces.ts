@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { must, run } from '../host/command.ts';
-import { type Instance, labsFolder } from '../host/instance.ts';
+import { type Instance, labsFolder, removeIfEmpty } from '../host/instance.ts';
 
 /** Network namespaces by name, as `ip netns` keeps them: a person can use `ip netns exec` on them. */
 const namespaceFolder = '/run/netns';
@@ -55,7 +55,7 @@ export async function releaseNamespaceFolder(): Promise<void> {
   if (marker === undefined) return;
   if (isNamespaceMount() && readdirSync(namespaceFolder).length === 0) {
     const undone = await run(['umount', namespaceFolder]);
-    if (undone.code === 0 && marker.includes('ours')) rmSync(namespaceFolder, { recursive: true, force: true });
+    if (undone.code === 0 && marker.includes('ours')) removeIfEmpty(namespaceFolder);
   }
   if (!isNamespaceMount()) rmSync(mountMarker, { force: true });
 }

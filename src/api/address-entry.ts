@@ -1,7 +1,9 @@
 /** Address entries: the strings that users write for one address, a range or a CIDR, and the rules about one of them. */
 import { z } from 'zod';
-import { type Family, isRangeText, readAddress, readInterval } from './address.ts';
 import { isAddress, isEntry, isOrdered } from './cel.ts';
+import { familyAt, type IpFamily, parsePosition } from './ip/address.ts';
+import { parseCidrMasking } from './ip/cidr.ts';
+import { parseEntry } from './ip/entry.ts';
 import { withRules } from './rule.ts';
 
 /** Lists of entries stop here, so that the API server can bound the cost of the rules about them. */
@@ -17,8 +19,8 @@ const examples = {
 } as const;
 
 /** Returns the schema of one entry of the list `field`; without a family both are allowed, but not mixed in a range. */
-export function addressEntry(field: string, family?: Family) {
-  const families: readonly Family[] = family ? [family] : [4, 6];
+export function addressEntry(field: string, family?: IpFamily) {
+  const families: readonly IpFamily[] = family ? [family] : [4, 6];
   return withRules(
     z
       .string()
@@ -32,23 +34,27 @@ export function addressEntry(field: string, family?: Family) {
     {
       rule: isOrdered('self', families),
       message: `${field}: the first address of a range must not be above the last`,
-      holds: (text) => !hasForm(text, families) || readInterval(text) !== undefined,
+      holds: (text) => !hasForm(text, families) || parseEntry(text, parseCidrMasking).ok,
     },
   );
 }
 
 /** Returns the schema of an optional address of one family; the empty string means none, as existing manifests have it. */
-export function optionalAddress(field: string, family: Family, description: string) {
+export function optionalAddress(field: string, family: IpFamily, description: string) {
   const example = family === 4 ? '10.6.1.55' : 'fd00::55';
   return withRules(z.string().max(maxAddressLength).describe(description), {
     rule: `self == '' || ${isAddress('self', family)}`,
     message: `${field} must be one IPv${family} address such as ${example}, or empty`,
-    holds: (text) => text === '' || readAddress(text)?.family === family,
+    holds: (text) => {
+      const position = parsePosition(text);
+      return text === '' || (position.ok && familyAt(position.value) === family);
+    },
   }).optional();
 }
 
-function hasForm(text: string, families: readonly Family[]): boolean {
-  if (isRangeText(text)) return families.some((family) => readAddress(text.split('-')[0] ?? '')?.family === family);
-  const interval = readInterval(text);
-  return interval !== undefined && families.includes(interval.family);
+/** Tells whether the text is an entry of one of the families. A range has its form whatever the order of its ends. */
+function hasForm(text: string, families: readonly IpFamily[]): boolean {
+  const entry = parseEntry(text, parseCidrMasking);
+  if (entry.ok) return families.includes(familyAt(entry.value.interval.first));
+  return entry.reason === 'RangeReversed' && families.includes(text.includes(':') ? 6 : 4);
 }

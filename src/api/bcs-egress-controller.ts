@@ -1,11 +1,11 @@
 /** BCSEgressController: how the proxy that serves BCSEgress objects is run. */
 import { z } from 'zod';
-import { readAddress } from './address.ts';
 import { addressEntry, maxAddressLength } from './address-entry.ts';
 import { isAddress } from './cel.ts';
 import { conditions, observedGeneration } from './condition.ts';
 import { domainPattern } from './host-text.ts';
 import type { Immutable } from './immutable.ts';
+import { parsePosition } from './ip/address.ts';
 import { LabelSelector } from './label-selector.ts';
 import { objectOf, proxyGroup } from './object-meta.ts';
 import { withRules } from './rule.ts';
@@ -36,7 +36,7 @@ const Resource = z.object({
 const nameserver = withRules(z.string().min(1).max(maxAddressLength).describe('One address of a DNS server.'), {
   rule: `${isAddress('self', 4)} || ${isAddress('self', 6)}`,
   message: 'nameservers: each entry must be an address such as 10.6.1.53 or fd00::53',
-  holds: (text) => readAddress(text) !== undefined,
+  holds: (text) => parsePosition(text).ok,
 });
 
 const suffix = withRules(

@@ -6,16 +6,16 @@
  * and of literal lists count as unbounded, except as argument of `int()`. That is why this file cuts strings with
  * `substring` and repeats expressions instead of binding them (Kubernetes 1.31, apiserver/pkg/cel/library/cost.go).
  */
-import type { Family } from './address.ts';
+import type { IpFamily } from './ip/address.ts';
 
 /** True when x is one address of the family. */
-export const isAddress = (x: string, family: Family) => `(isIP(${x}) && ip(${x}).family() == ${family})`;
+export const isAddress = (x: string, family: IpFamily) => `(isIP(${x}) && ip(${x}).family() == ${family})`;
 
 /** True when x is a CIDR of the family. Host bits may be set: existing manifests have them. */
-export const isCidr = (x: string, family: Family) => `(isCIDR(${x}) && cidr(${x}).ip().family() == ${family})`;
+export const isCidr = (x: string, family: IpFamily) => `(isCIDR(${x}) && cidr(${x}).ip().family() == ${family})`;
 
 /** True when x is an address, a range (in either order) or a CIDR of the family. */
-export const isEntry = (x: string, family: Family) =>
+export const isEntry = (x: string, family: IpFamily) =>
   `(${x}.contains('-') ? ${isAddress(from(x), family)} && ${isAddress(to(x), family)} : ${isAddress(x, family)} || ${isCidr(x, family)})`;
 
 /** The text before the dash. Fails without a dash: ask `contains('-')` first. */
@@ -25,7 +25,7 @@ export const from = (x: string) => `${x}.substring(0, ${x}.indexOf('-'))`;
 export const to = (x: string) => `${x}.substring(${x}.indexOf('-') + 1)`;
 
 /** True unless x is a range of two addresses of one family whose first is above its second. */
-export const isOrdered = (x: string, families: readonly Family[]) => {
+export const isOrdered = (x: string, families: readonly IpFamily[]) => {
   const cases = families.map((family) => {
     const isRange = `${isAddress(from(x), family)} && ${isAddress(to(x), family)}`;
     return `!(${isRange}) || ${family === 4 ? notAbove4(from(x), to(x)) : notAbove6(from(x), to(x))}`;

@@ -3,10 +3,10 @@
  * versions had keep their names.
  */
 import { z } from 'zod';
-import { readInterval } from './address.ts';
 import { addressEntry, maxEntries } from './address-entry.ts';
 import { maxEndpointsPerSlice } from './egress-endpoint-slice.ts';
 import type { Immutable } from './immutable.ts';
+import { familyOfCidr, parseCidrMasking } from './ip/cidr.ts';
 import { lower, type StructuralSchema } from './structural.ts';
 
 /**
@@ -19,8 +19,8 @@ const tunnelSubnet = (family: 4 | 6, fallback: string) =>
   z
     .string()
     .refine((text) => {
-      const interval = readInterval(text);
-      return interval?.form === 'cidr' && interval.family === family;
+      const cidr = parseCidrMasking(text);
+      return cidr.ok && familyOfCidr(cidr.value) === family;
     }, `must be an IPv${family} CIDR such as ${fallback}`)
     .default(fallback);
 

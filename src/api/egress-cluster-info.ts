@@ -34,6 +34,7 @@ export type EgressClusterInfoSpec = Immutable<z.infer<typeof EgressClusterInfoSp
 const IgnoredCidrs = z.object({
   clusterIP: AddressLists.describe('Ranges of Services.').optional(),
   nodeIP: AddressLists.describe('Addresses of nodes.').optional(),
+  apiServer: AddressLists.describe('Addresses of the API servers.').optional(),
   podCIDR: AddressLists.describe('Ranges of pods.').optional(),
   custom: AddressLists.describe('What `extraCidr` and the configuration add.').optional(),
 });
@@ -51,6 +52,9 @@ export const EgressClusterInfoStatus = z.object({
   podCidrMode: z.string().describe('The mode in force; with `auto` the one that was found.').optional(),
   clusterIP: AddressLists.describe('The Service ranges that were found.').optional(),
   nodeIP: z.record(z.string(), AddressLists).describe('The addresses of each node, by node name.').optional(),
+  apiServer: AddressLists.describe(
+    'The addresses of the API servers, which need not be nodes: the endpoints of Service `kubernetes`.',
+  ).optional(),
   podCIDR: z.record(z.string(), AddressLists).describe('The pod ranges, by IPPool or node name.').optional(),
   extraCidr: z.array(z.string()).describe('`spec.extraCidr` as it is in force.').optional(),
   egressIgnoreCIDR: IgnoredCidrs.describe(

@@ -7,8 +7,10 @@
  *   are at most 32 different single addresses. It holds at most the sum of its entries, which may overlap.
  * - An IPv6 range is counted when both ends are equal up to the last colon; otherwise its size is unknown.
  */
-import { type Family, type Interval, readAddress, readInterval } from './address.ts';
 import { from, isAddress, isEntry, numbers, to, value4 } from './cel.ts';
+import { type Interval, type IpFamily, parsePosition } from './ip/address.ts';
+import { parseCidrMasking } from './ip/cidr.ts';
+import { type Entry, parseEntry, usable } from './ip/entry.ts';
 import type { Rule } from './rule.ts';
 
 interface Pools {
@@ -43,13 +45,13 @@ const lastGroup = hex('x', lastTail, 'x.size()');
 /** True when the ends of the IPv6 range x differ in the last group at most, so that CEL can count it. */
 const isCountable6 = `(!x.contains('.') && x.substring(0, ${firstTail}) == x.substring(${dash} + 1, ${lastTail}))`;
 
-const rangeSize = (family: Family, unknownSize: number) =>
+const rangeSize = (family: IpFamily, unknownSize: number) =>
   family === 4
     ? `${value4(to('x'))} - ${value4(from('x'))} + 1`
     : `(${isCountable6} ? ${lastGroup} - ${firstGroup} + 1 : ${unknownSize})`;
 
 /** The number of addresses in each entry of a pool. */
-const sizes = (family: Family, unknownSize: number) => {
+const sizes = (family: IpFamily, unknownSize: number) => {
   const hostBits = `${family === 4 ? 32 : 128} - cidr(x).prefixLength()`;
   const index = family === 4 ? hostBits : `${hostBits} > ${hugeBits} ? ${hugeBits} : ${hostBits}`;
   const cidrSize = `[${cidrSizes[family].join(', ')}][${index}]`;
@@ -57,7 +59,7 @@ const sizes = (family: Family, unknownSize: number) => {
 };
 
 /** True when the pool is a short list of single addresses, all different: then it holds as many as it has entries. */
-const isDistinct = (family: Family) => {
+const isDistinct = (family: IpFamily) => {
   const list = `self.ipv${family}`;
   const values = `${list}.map(x, ${family === 4 ? value4('x') : "cidr(x + '/128')"})`;
   const differ = family === 4 ? 'v[i] != v[j]' : '!v[i].containsIP(v[j].ip())';
@@ -65,11 +67,11 @@ const isDistinct = (family: Family) => {
   return `${list}.size() <= ${distinctLimit} && ${list}.all(x, isIP(x)) && [${values}].all(v, [${all}].all(i, [${all}].all(j, j <= i || j >= v.size() || ${differ})))`;
 };
 
-const atLeast = (family: Family) => `(${isDistinct(family)} ? self.ipv${family}.size() : ${sizes(family, 1)}.max())`;
-const atMost = (family: Family) => `${sizes(family, 2 ** hugeBits)}.sum()`;
+const atLeast = (family: IpFamily) => `(${isDistinct(family)} ? self.ipv${family}.size() : ${sizes(family, 1)}.max())`;
+const atMost = (family: IpFamily) => `${sizes(family, 2 ** hugeBits)}.sum()`;
 
-const isEmpty = (family: Family) => `!has(self.ipv${family}) || self.ipv${family}.size() == 0`;
-const isReadable = (family: Family) => `self.ipv${family}.all(x, ${isEntry('x', family)})`;
+const isEmpty = (family: IpFamily) => `!has(self.ipv${family}) || self.ipv${family}.size() == 0`;
+const isReadable = (family: IpFamily) => `self.ipv${family}.all(x, ${isEntry('x', family)})`;
 
 /** Both pools, when given, must hold the same number of addresses: a policy gets one of each. */
 export const equalPools: Rule<Pools> = {
@@ -84,7 +86,7 @@ export const equalPools: Rule<Pools> = {
 };
 
 /** The default EIP of a family must be in the pool of that family. */
-export function defaultInPool(family: Family): Rule<Pools> {
+export function defaultInPool(family: IpFamily): Rule<Pools> {
   const list = `self.ipv${family}`;
   const field = `ipv${family}DefaultEIP` as const;
   const eip = `self.${field}`;
@@ -102,21 +104,21 @@ export function defaultInPool(family: Family): Rule<Pools> {
     messageExpression: `'${field} ' + ${eip} + ' is not in the pool: it must be inside ipv${family}'`,
     fieldPath: `.${field}`,
     holds: (pools) => {
-      const address = readAddress(pools[field] ?? '');
-      const intervals = (pools[`ipv${family}`] ?? []).map(readInterval);
-      if (!address || intervals.includes(undefined)) return true;
-      return intervals.some((entry) => entry && entry.first <= address.value && address.value <= entry.last);
+      const eip = parsePosition(pools[field] ?? '');
+      const entries = entriesOf(pools[`ipv${family}`] ?? []);
+      if (!eip.ok || entries === undefined) return true;
+      return entries.some(({ interval }) => interval.first <= eip.value && eip.value <= interval.last);
     },
   };
 }
 
 /** Counts the addresses of a pool, none of them twice; undefined when an entry is not readable. */
-function countOf(entries: readonly string[]): bigint | undefined {
-  const intervals = entries.map(readInterval).filter((entry) => entry !== undefined);
-  if (intervals.length < entries.length) return undefined;
+function countOf(texts: readonly string[]): bigint | undefined {
+  const intervals = entriesOf(texts)?.map(usable);
+  if (intervals === undefined) return undefined;
   let count = 0n;
   let end = -1n;
-  for (const { first, last } of intervals.map(usable).toSorted(byFirst)) {
+  for (const { first, last } of intervals.toSorted(byFirst)) {
     if (last <= end) continue;
     count += last - (first > end ? first - 1n : end);
     end = last;
@@ -124,10 +126,10 @@ function countOf(entries: readonly string[]): bigint | undefined {
   return count;
 }
 
-function usable(interval: Interval): Interval {
-  const { form, family, first, last } = interval;
-  const hasBroadcast = form === 'cidr' && family === 4 && last - first > 1n;
-  return hasBroadcast ? { ...interval, first: first + 1n, last: last - 1n } : interval;
+/** Reads the entries of a pool; undefined when one of them is not readable. */
+function entriesOf(texts: readonly string[]): readonly Entry[] | undefined {
+  const parsed = texts.map((text) => parseEntry(text, parseCidrMasking)).filter((entry) => entry.ok);
+  return parsed.length < texts.length ? undefined : parsed.map(({ value }) => value);
 }
 
 function byFirst(a: Interval, b: Interval): number {

@@ -9,11 +9,6 @@ export const nodeReasons = {
     'The tunnel range has no address left for this node.',
     'Set a larger tunnelIpv4Subnet or tunnelIpv6Subnet in the configuration.',
   ),
-  TunnelAddressTaken: failing(
-    ['Allocated'],
-    'Another node has the same tunnel address or mark; a new one is being given.',
-    'Nothing; if it lasts, delete the EgressTunnel that the message names.',
-  ),
   TunnelReady: good('Ready', 'The tunnel device is up and other nodes are reached through it.'),
   TunnelAddressMissing: failing(
     ['Ready', 'Programmed'],
@@ -115,6 +110,4 @@ export const nodeReasons = {
   EipTakenOver: happened('A gateway node has taken over an EIP from a node that fell silent.'),
   OwnershipYielded: happened('A node has given up an EIP because another node owns it in a later epoch.'),
   DriftRepaired: happened('Rules, routes or addresses on a node were changed by somebody else and have been put back.'),
-  ConntrackFull: happened('The connection table of a gateway node is full; new connections are refused.'),
-  SnatPortsExhausted: happened('An EIP has no source port left for a destination; new connections to it fail.'),
 } as const satisfies Record<string, ReasonDescription>;

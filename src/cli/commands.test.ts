@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -202,6 +202,18 @@ describe('egctl', () => {
       assert.deepEqual({ code, out, lines: error.trimEnd().split('\n').length }, { code: 2, out: '', lines: 1 });
     });
   }
+
+  it('has the flags that its reference page lists, and no others', async () => {
+    const help = await Promise.all(
+      [['status'], ['why'], ['vip', 'move'], ['drain'], ['undrain']].map((command) => run(...command, '--help')),
+    );
+    const flagsIn = (text: string) => [...new Set(text.match(/(?<=^\W*(?:-\w\W*)?)--[a-z]\w+/gim))].sort();
+    const page = readFileSync(join(import.meta.dirname, '../../docs/reference/egctl.md'), 'utf8');
+    assert.deepEqual(
+      flagsIn(page),
+      flagsIn(help.map(({ out }) => out).join('\n')).filter((flag) => flag !== '--help'),
+    );
+  });
 
   it('says when Sallyport is not installed', async () => {
     const { code, error } = await run('status', '--kubeconfig', kubeconfigFor(bare, 'bare'));

@@ -28,10 +28,11 @@ Policies: 1, all fine
 Nodes: 3, all fine
 
 Inside the cluster
-  pods      10.244.0.0/16 fd44::/48
-  services  10.96.0.0/12 fd96::/108
-  nodes     10.77.0.11 10.77.0.12 10.77.0.13 fd77::11 fd77::12 fd77::13
-  custom    -
+  pods        10.244.0.0/16 fd44::/48
+  services    10.96.0.0/12 fd96::/108
+  nodes       10.77.0.11 10.77.0.12 10.77.0.13 fd77::11 fd77::12 fd77::13
+  apiServers  -
+  custom      -
 `,
     );
   });

@@ -70,7 +70,7 @@ export interface PoolLine {
 }
 
 /** Ranges of the cluster as texts, by what they are. */
-export type Ranges = Readonly<Record<'pods' | 'services' | 'nodes' | 'custom', readonly string[]>>;
+export type Ranges = Readonly<Record<'pods' | 'services' | 'nodes' | 'apiServers' | 'custom', readonly string[]>>;
 
 /** Puts the report together. */
 export const statusOf = (objects: OwnObjects, served: readonly ServedProgram[]): StatusReport => {
@@ -218,6 +218,7 @@ const rangesOf = (object: Served | undefined): Ranges | undefined => {
     pods: both(ignored.podCIDR),
     services: both(ignored.clusterIP),
     nodes: both(ignored.nodeIP),
+    apiServers: both(ignored.apiServer),
     custom: both(ignored.custom),
   };
 };

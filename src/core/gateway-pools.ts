@@ -31,7 +31,7 @@ export interface GatewayPools {
 export const poolsOf = (view: ClusterView): Map<string, GatewayPools> => {
   const { settings, ranges } = view;
   const nodeAddresses = setOfIps(view.nodes.flatMap(({ addresses }) => addresses));
-  const ofCluster = [ranges.nodes, ranges.pods, ranges.services].reduce(union, nodeAddresses);
+  const ofCluster = [ranges.nodes, ranges.apiServers, ranges.pods, ranges.services].reduce(union, nodeAddresses);
   const result = new Map<string, GatewayPools>();
   const olderByName = overlapsOf(view.gateways);
   const shared = new Set([...olderByName].flatMap(([name, older]) => [name, ...older.map((gateway) => gateway.name)]));

@@ -14,6 +14,7 @@ const facts: ClusterFacts = {
     node('a', '10.0.0.1', ['10.244.0.0/24', 'fd44::/64']),
   ],
   calicoPools: undefined,
+  apiServers: ['10.9.0.2', '10.9.0.1', 'strange'],
   serviceCidrs: [
     { source: 'ServiceCIDR', cidrs: ['10.96.0.0/12', 'fd96::/108'] },
     { source: 'kube-apiserver', cidrs: ['10.97.0.0/16'] },
@@ -29,6 +30,7 @@ describe('ignoreSetOf', () => {
       podCidrMode: 'k8s',
       clusterIP: { ipv4: ['10.96.0.0/12'], ipv6: ['fd96::/108'] },
       nodeIP: { a: { ipv4: ['10.0.0.1'], ipv6: [] }, b: { ipv4: ['10.0.0.2'], ipv6: [] } },
+      apiServer: { ipv4: ['10.9.0.1', '10.9.0.2'], ipv6: [] },
       podCIDR: {
         a: { ipv4: ['10.244.0.0/24'], ipv6: ['fd44::/64'] },
         b: { ipv4: ['10.244.1.0/24'], ipv6: ['fd44:1::/64'] },
@@ -37,6 +39,7 @@ describe('ignoreSetOf', () => {
       egressIgnoreCIDR: {
         clusterIP: { ipv4: ['10.96.0.0/12'], ipv6: ['fd96::/108'] },
         nodeIP: { ipv4: ['10.0.0.1', '10.0.0.2'], ipv6: [] },
+        apiServer: { ipv4: ['10.9.0.1', '10.9.0.2'], ipv6: [] },
         podCIDR: { ipv4: ['10.244.0.0/23'], ipv6: ['fd44::/64', 'fd44:1::/64'] },
         custom: { ipv4: ['172.16.0.1', '192.168.0.0/16'], ipv6: [] },
       },
@@ -49,6 +52,7 @@ describe('ignoreSetOf', () => {
     const ranges = projectClusterInfo({ metadata: { name: 'default' }, status });
     assert.deepEqual(formatSet(ranges.pods), ['10.244.0.0/23', 'fd44::/64', 'fd44:1::/64']);
     assert.deepEqual(formatSet(ranges.nodes), ['10.0.0.1-10.0.0.2']);
+    assert.deepEqual(formatSet(ranges.apiServers), ['10.9.0.1-10.9.0.2']);
   });
 
   const calico = { ...facts, calicoPools: [{ name: 'default', cidr: '10.10.0.0/16' }] };
@@ -72,7 +76,7 @@ describe('ignoreSetOf', () => {
     assert.deepEqual(found.status.clusterIP?.ipv4, ['10.97.0.0/16']);
   });
 
-  it('is empty where detection is turned off, and that is no fault', () => {
+  it('is empty where detection is turned off, and that is no fault; API servers always belong to the cluster', () => {
     const off = ignoreSetOf(spec({ autoDetect: { podCidrMode: '', clusterIP: false, nodeIP: false } }), {
       ...facts,
       custom: [],
@@ -80,6 +84,7 @@ describe('ignoreSetOf', () => {
     assert.deepEqual(off.status.egressIgnoreCIDR, {
       clusterIP: { ipv4: [], ipv6: [] },
       nodeIP: { ipv4: [], ipv6: [] },
+      apiServer: { ipv4: ['10.9.0.1', '10.9.0.2'], ipv6: [] },
       podCIDR: { ipv4: [], ipv6: [] },
       custom: { ipv4: [], ipv6: [] },
     });

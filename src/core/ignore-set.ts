@@ -23,6 +23,8 @@ export interface ClusterFacts {
   readonly nodes: readonly Pick<NodeView, 'name' | 'addresses' | 'podCidrs'>[];
   /** Calico's IPPools; undefined when the cluster does not have the kind. */
   readonly calicoPools: readonly { readonly name: string; readonly cidr: string }[] | undefined;
+  /** Addresses of the API servers, which need not be nodes. */
+  readonly apiServers: readonly string[];
   /** Service ranges by source, the best first: the ServiceCIDR API, then flags of the control plane. */
   readonly serviceCidrs: readonly { readonly source: string; readonly cidrs: readonly string[] }[];
   /** `feature.egressIgnoreCIDR.custom` of the configuration. */
@@ -30,7 +32,10 @@ export interface ClusterFacts {
 }
 
 type Status = Required<
-  Pick<EgressClusterInfoStatus, 'podCidrMode' | 'clusterIP' | 'nodeIP' | 'podCIDR' | 'extraCidr' | 'egressIgnoreCIDR'>
+  Pick<
+    EgressClusterInfoStatus,
+    'podCidrMode' | 'clusterIP' | 'nodeIP' | 'apiServer' | 'podCIDR' | 'extraCidr' | 'egressIgnoreCIDR'
+  >
 >;
 
 /** The status of EgressClusterInfo without conditions, and what was not found; empty findings mean all was. */
@@ -45,17 +50,20 @@ export const ignoreSetOf = (spec: EgressClusterInfoSpec, facts: ClusterFacts): I
   const { autoDetect, extraCidr = [] } = spec;
   const missing: Finding[] = [];
   const nodeIps = autoDetect.nodeIP ? facts.nodes : [];
+  const apiServer = listsOf(readable(facts.apiServers));
   const services = autoDetect.clusterIP ? serviceRanges(facts, missing) : [];
   const { mode, byName } = podRanges(autoDetect.podCidrMode, facts, missing);
   const status: Status = {
     podCidrMode: mode,
     clusterIP: listsOf(readable(services)),
     nodeIP: byNameSorted(nodeIps.map(({ name, addresses }): [string, Lists] => [name, ipLists(addresses)])),
+    apiServer,
     podCIDR: byNameSorted([...byName].map(([name, cidrs]) => [name, listsOf(readable(cidrs))])),
     extraCidr: [...extraCidr],
     egressIgnoreCIDR: {
       clusterIP: listsOf(readable(services)),
       nodeIP: ipLists(nodeIps.flatMap(({ addresses }) => addresses)),
+      apiServer,
       podCIDR: listsOf(readable([...byName.values()].flat())),
       custom: listsOf(readable([...extraCidr, ...facts.custom])),
     },

@@ -31,7 +31,7 @@ export const insideOf = (ranges: ClusterRanges | undefined): IntervalSet =>
   [
     UNROUTED,
     LINK_LOCAL,
-    ...(ranges === undefined ? [] : [ranges.services, ranges.nodes, ranges.pods, ranges.custom]),
+    ...(ranges === undefined ? [] : [ranges.services, ranges.nodes, ranges.apiServers, ranges.pods, ranges.custom]),
   ].reduce(union);
 
 /** Every address outside: what a policy without destinations is about. Nothing while the ranges are not known. */

@@ -76,6 +76,8 @@ export interface ClusterRanges {
   readonly isKnown: boolean;
   readonly services: IntervalSet;
   readonly nodes: IntervalSet;
+  /** They need not be nodes. */
+  readonly apiServers: IntervalSet;
   readonly pods: IntervalSet;
   readonly custom: IntervalSet;
 }

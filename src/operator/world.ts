@@ -59,6 +59,7 @@ const unknownRanges: ClusterRanges = {
   isKnown: false,
   services: emptySet,
   nodes: emptySet,
+  apiServers: emptySet,
   pods: emptySet,
   custom: emptySet,
 };

@@ -26,12 +26,14 @@ export function oneOf<T>(random: Random, all: readonly T[]): T {
 export interface Standing {
   readonly what: string;
   readonly undo?: () => Promise<void>;
+  /** When it is over by itself. Nobody waits for it before the end of the episode: other faults may come meanwhile. */
+  readonly over?: Promise<void>;
 }
 
 interface ChaosFault {
   /** How often it is drawn, beside the others. */
   readonly weight: number;
-  /** Undefined when it cannot be done now: the node that was drawn is lost already. */
+  /** Undefined when it cannot be done now: what was drawn is lost already. */
   act(lab: Lab, random: Random, lost: Set<string>): Promise<Standing | undefined>;
 }
 
@@ -44,6 +46,7 @@ const hasAgent = (lab: Lab, node: string): Promise<boolean> =>
   );
 const agentReadyUrl = 'http://127.0.0.1:7790/readyz';
 const controllerPattern = /main\S* controller/;
+const parts = ['kube-apiserver', 'etcd'] as const;
 const device = 'egress.vxlan';
 
 /** What foreign hands may do without opening a hole; see docs/explanation/promises.md for what does. */
@@ -90,10 +93,13 @@ const faults: readonly ChaosFault[] = [
   },
   {
     weight: 2,
-    async act(lab, random) {
-      const part = oneOf(random, ['kube-apiserver', 'etcd'] as const);
-      await lab.restart(part);
-      return { what: `${part} killed and started again` };
+    async act(lab, random, lost) {
+      const part = oneOf(random, parts);
+      // An API server that finds no etcd when it starts gives up, and here nobody would start it again.
+      if (parts.some((other) => lost.has(other))) return undefined;
+      lost.add(part);
+      const over = lab.restart(part).finally(() => lost.delete(part));
+      return { what: `${part} killed and started again`, over };
     },
   },
   {
@@ -102,7 +108,7 @@ const faults: readonly ChaosFault[] = [
       const node = oneOf(random, gateways(lab));
       const loss = oneOf(random, losses);
       // Cuts of two nodes would heal each other: one loss at a time.
-      if (lost.size > 0) return undefined;
+      if (nodes(lab).some((other) => lost.has(other))) return undefined;
       // Nobody is there to let the EIP go: two owners, as docs/explanation/failover.md says.
       if (loss.name === 'tunnel cut' && !(await hasAgent(lab, node))) return undefined;
       lost.add(node);
@@ -143,6 +149,6 @@ const faults: readonly ChaosFault[] = [
 
 const drawn = faults.flatMap((fault) => Array.from({ length: fault.weight }, () => fault));
 
-/** Does one fault by chance. `lost` are the nodes that are away now; it is kept up to date. */
+/** Does one fault by chance. `lost` are the nodes and parts that are away now; it is kept up to date. */
 export const strike = (lab: Lab, random: Random, lost: Set<string>): Promise<Standing | undefined> =>
   oneOf(random, drawn).act(lab, random, lost);

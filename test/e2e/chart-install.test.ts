@@ -14,6 +14,7 @@ import { silent } from '../../lab/host/progress.ts';
 import { until } from '../../lab/host/wait.ts';
 import { helmEnv, install, release } from '../../lab/install.ts';
 import { type Lab, startLab } from '../../lab/lab.ts';
+import { tellOfLab } from './witness.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 /** Agents may not be where pod security is the strictest; and these tests count the pods of the controller. */
@@ -21,6 +22,7 @@ const controllerOnly = 'agent.enabled=false,operator.enabled=false';
 
 describe('the chart in a lab', () => {
   let lab: Lab;
+  tellOfLab('e2e-chart');
   before(async () => {
     lab = await startLab({ name: 'e2e-chart', gateways: 1, workers: 1 });
   });
@@ -187,7 +189,7 @@ describe('the chart in a lab', () => {
       assert.equal(error.message, 'waited 30 s for the roll-out, in vain');
       assert.match(
         error.detail,
-        /^pod sallyport-controller-\S+ ended with code 2: .*enableIPv4 and enableIPv6 must not both be false/,
+        /^pod sallyport-controller-\S+ ended with code 2: .*enableIPv4 and enableIPv6 must not both be false/m,
       );
       return true;
     });

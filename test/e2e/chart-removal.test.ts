@@ -13,6 +13,7 @@ import { silent } from '../../lab/host/progress.ts';
 import { until } from '../../lab/host/wait.ts';
 import { helmEnv, install, release } from '../../lab/install.ts';
 import { type Lab, startLab } from '../../lab/lab.ts';
+import { tellOfLab } from './witness.ts';
 
 /** What of a kernel Sallyport could leave behind, as commands that print it. */
 const pictures: readonly (readonly string[])[] = [
@@ -49,6 +50,7 @@ const passing = /veth|expires|mc_forwarding|stable_secret/;
 
 describe('agents under the chart', () => {
   let lab: Lab;
+  tellOfLab('e2e-removal');
   before(async () => {
     lab = await startLab({ name: 'e2e-removal', gateways: 1, workers: 1 });
   });
@@ -156,8 +158,11 @@ describe('agents under the chart', () => {
       const names = await lab.kubectl(['get', left, ...target, '-o', 'name']);
       return names.trim() === 'serviceaccount/default';
     });
-    const { stdout } = await sourceSeenBy('web');
-    assert.match(stdout, new RegExp(`"${lab.status.nodes.find(({ name }) => name === 'worker-1')?.ipv4}"`));
+    const seen = await until({ what: 'an answer', limitMs: 30_000 }, async () => {
+      const { stdout } = await sourceSeenBy('web');
+      return stdout === '' ? undefined : stdout;
+    });
+    assert.match(seen, new RegExp(`"${lab.status.nodes.find(({ name }) => name === 'worker-1')?.ipv4}"`));
   });
 
   test('rules that were left behind go by hand, as the page says', async () => {

@@ -15,6 +15,7 @@ import { loadAccess } from '../../src/runtime/kube/load-access.ts';
 import type { KubeObject, Resource } from '../../src/runtime/kube/resource.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { conditionOf, nodes, World } from './controller-world.ts';
+import { tellOfProcesses } from './witness.ts';
 
 const infos = resourceOf('EgressClusterInfo');
 const fieldManager = 'e2e';
@@ -26,6 +27,7 @@ const start = async (): Promise<void> => {
   const feature = { egressIgnoreCIDR: { autoDetect: { podCIDR: 'auto' }, custom: ['198.51.100.0/24'] } };
   running = await startPart({ access: await loadAccess({ path: world.plane.kubeconfig }), feature }, clusterInfoPart);
 };
+tellOfProcesses(() => world?.started ?? []);
 before(async () => {
   world = await World.start();
   await makeNode('node-1', '10.244.0.0/24');

@@ -10,11 +10,13 @@ import { type Secret, secretResource } from '../../src/runtime/certs/secret.ts';
 import { leaseResource } from '../../src/runtime/control/lease-record.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { nodes, World } from './controller-world.ts';
+import { tellOfProcesses } from './witness.ts';
 
 const drained = { 'egressgateway.spidernet.io/drain': 'true' };
 const eip = '10.8.9.1';
 const labels = { pool: 'owned' };
 let world: World;
+tellOfProcesses(() => world?.started ?? []);
 before(async () => {
   world = await World.start();
   const gatewayFailover = { tunnelMonitorPeriod: 1, tunnelUpdatePeriod: 1, eipEvictionTimeout: 2 };

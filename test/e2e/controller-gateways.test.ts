@@ -7,8 +7,10 @@ import { after, before, test } from 'node:test';
 import { resourceOf } from '../../src/api/kinds.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { bindingOf, conditionOf, World } from './controller-world.ts';
+import { tellOfProcesses } from './witness.ts';
 
 let world: World;
+tellOfProcesses(() => world?.started ?? []);
 before(async () => {
   world = await World.start();
   await world.controller('--config', world.config({ enableIPv6: true }));

@@ -5,9 +5,11 @@ import { resourceOf } from '../../src/api/kinds.ts';
 import { isInvalid } from '../../src/runtime/kube/api-error.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { bindingOf, conditionOf, nodes, World } from './controller-world.ts';
+import { tellOfProcesses } from './witness.ts';
 
 const tunnels = resourceOf('EgressTunnel');
 let world: World;
+tellOfProcesses(() => world?.started ?? []);
 before(async () => {
   world = await World.start();
   // Short times, so that a silent agent is given up within the patience of a test.

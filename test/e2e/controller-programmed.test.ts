@@ -9,9 +9,11 @@ import { eventually } from '../../src/runtime/testing/eventually.ts';
 import type { RunningController } from './controller-process.ts';
 import { conditionOf, World } from './controller-world.ts';
 import { deletePod, makePod, makePodNamespace } from './plain-pods.ts';
+import { tellOfProcesses } from './witness.ts';
 
 let world: World;
 let controller: RunningController;
+tellOfProcesses(() => world?.started ?? []);
 before(async () => {
   world = await World.start();
   controller = await world.controller();

@@ -5,9 +5,11 @@ import { resourceOf } from '../../src/api/kinds.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import type { RunningController } from './controller-process.ts';
 import { World } from './controller-world.ts';
+import { tellOfProcesses } from './witness.ts';
 
 let world: World;
 let controller: RunningController;
+tellOfProcesses(() => world?.started ?? []);
 before(async () => {
   world = await World.start();
   controller = await world.controller();

@@ -64,6 +64,8 @@ export interface PolicyWish {
 export class World {
   readonly plane: BareControlPlane;
   readonly client: KubeClient;
+  /** All controllers that ever were, for those who want to know what they said. */
+  readonly started: RunningController[] = [];
   readonly #controllers: RunningController[] = [];
   readonly #folder = mkdtempSync(join(tmpdir(), 'sallyport-e2e-'));
 
@@ -109,6 +111,7 @@ export class World {
   async startController(...flags: readonly string[]): Promise<RunningController> {
     const controller = await startControllerProcess(this.plane.kubeconfig, flags);
     this.#controllers.push(controller);
+    this.started.push(controller);
     return controller;
   }
 

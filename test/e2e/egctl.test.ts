@@ -13,14 +13,26 @@ import { install } from '../../lab/install.ts';
 import { type Lab, startLab } from '../../lab/lab.ts';
 import { egress, manifests } from '../../lab/scenarios/egress.ts';
 import { silently } from '../../lab/scenarios/scenario.ts';
+import {
+  apiVersion,
+  clients,
+  kubeconfigSchema,
+  podsSchema,
+  recordSchema,
+  statusSchema,
+  whySchema,
+} from './egctl-world.ts';
+import { tellOfLab } from './witness.ts';
 
 const bin = join(import.meta.dirname, '..', '..', 'bin');
 const reader = 'docs/how-to/egctl-reader.yaml';
+const controllerPods = 'app.kubernetes.io/component=controller';
 
 /** The story of the demo, and egctl in the cluster where it is told. */
 describe('egctl', () => {
   let lab: Lab;
   const folder = mkdtempSync(join(tmpdir(), 'egctl-e2e-'));
+  tellOfLab('egctl');
   before(async () => {
     lab = await startLab({ name: 'egctl', workers: 1 });
     const set = ['config.feature.enableIPv6=true'];
@@ -237,83 +249,4 @@ describe('egctl', () => {
     );
     return path;
   }
-});
-
-const apiVersion = 'egressgateway.spidernet.io/v1beta1';
-const matchLabels = { app: 'client' };
-/** One client on every node, under policies that disagree about destinations, families and addresses. */
-const clients = [
-  { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'many' } },
-  {
-    apiVersion: 'apps/v1',
-    kind: 'DaemonSet',
-    metadata: { name: 'client', namespace: 'many' },
-    spec: {
-      selector: { matchLabels },
-      template: {
-        metadata: { labels: matchLabels },
-        spec: {
-          terminationGracePeriodSeconds: 1,
-          containers: [{ name: 'client', image: 'any/image:will-do', command: ['sleep', 'infinity'] }],
-        },
-      },
-    },
-  },
-  {
-    apiVersion,
-    kind: 'EgressGateway',
-    metadata: { name: 'ipv4-only' },
-    spec: {
-      ippools: { ipv4: ['10.77.0.160'] },
-      nodeSelector: { selector: { matchLabels: { egress: 'true' } } },
-    },
-  },
-  {
-    // There is only an IPv4 address, so IPv6 has to be dropped; 203.0.113.10 is left to whoever comes next.
-    apiVersion,
-    kind: 'EgressPolicy',
-    metadata: { name: 'ipv4-only', namespace: 'many' },
-    spec: {
-      egressGatewayName: 'ipv4-only',
-      appliedTo: { podSelector: { matchLabels } },
-      destSubnet: ['198.51.100.0/24', '203.0.113.0/24', '2001:db8:51::/64'],
-      exceptSubnet: ['203.0.113.10'],
-    },
-  },
-  {
-    // With the address of the gateway node, for the pods of worker-1 only.
-    apiVersion,
-    kind: 'EgressClusterPolicy',
-    metadata: { name: 'node-ip' },
-    spec: {
-      egressGatewayName: 'office',
-      egressIP: { useNodeIP: true },
-      appliedTo: { podSubnet: ['10.244.3.0/24', 'fd44:0:0:3::/64'], namespaceSelector: {} },
-      destSubnet: ['203.0.113.0/24'],
-    },
-  },
-];
-const podsSchema = z.object({
-  items: z.array(z.object({ metadata: z.object({ name: z.string() }), spec: z.object({ nodeName: z.string() }) })),
-});
-const controllerPods = 'app.kubernetes.io/component=controller';
-const kubeconfigSchema = z.looseObject({ users: z.array(z.object({ name: z.string() })) });
-const whySchema = z.object({
-  notes: z.array(z.string()),
-  ways: z.array(
-    z.object({
-      outcome: z.object({
-        kind: z.enum(['gateway', 'drop', 'nodeIp', 'leftAlone']),
-        eip: z.string().optional(),
-        node: z.string().optional(),
-      }),
-    }),
-  ),
-  checks: z.array(z.object({ where: z.string(), result: z.string(), sentence: z.string() })),
-});
-const recordSchema = z.object({
-  status: z.object({ eip: z.object({ ipv4: z.string() }), node: z.string() }),
-});
-const statusSchema = z.object({
-  problems: z.array(z.object({ about: z.string(), name: z.string(), reason: z.string().optional() })),
 });

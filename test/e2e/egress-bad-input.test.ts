@@ -8,6 +8,7 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { LabFailure } from '../../lab/host/failure.ts';
 import { until } from '../../lab/host/wait.ts';
 import { EgressWorld, eip, type Pair } from './egress-world.ts';
+import { tellOfLab } from './witness.ts';
 
 const through = (number: number, app: string) => ({
   egressGatewayName: 'main',
@@ -21,6 +22,7 @@ const noAnswer: Pair = { ipv4: '(no answer)', ipv6: '(no answer)' };
 
 describe('bad input', () => {
   let world: EgressWorld;
+  tellOfLab('e2e-bad-input');
   before(async () => {
     const set = [
       'config.feature.tunnelDetectCustomInterface[0].nodeSelector.lan=second',

@@ -5,6 +5,7 @@ import { addresses, ports } from '../../lab/cluster/shape.ts';
 import { until } from '../../lab/host/wait.ts';
 import { controlPort } from '../../lab/inside/pod-client.ts';
 import { EgressWorld, eip } from './egress-world.ts';
+import { tellOfLab } from './witness.ts';
 
 const clients = ['worker-1', 'worker-2', 'gateway-1', 'gateway-2'];
 const loadBalancerIp = '203.0.113.7';
@@ -14,6 +15,7 @@ const rpFilter = (device: string) => `/proc/sys/net/ipv4/conf/${device}/rp_filte
 describe('other traffic', () => {
   let world: EgressWorld;
   let clusterIps: string[] = [];
+  tellOfLab('e2e-coexist');
   before(async () => {
     world = await EgressWorld.start('e2e-coexist');
     await world.clients(...clients.map((node) => ({ name: node, namespace: 'shop', node, labels: { team: 'shop' } })));
@@ -134,6 +136,26 @@ describe('other traffic', () => {
     });
     await world.lab.exec('worker-1', ['nft', 'delete', 'table', 'inet', 'foreign']);
     await world.untilSource('worker-1', eip(100), { ways: [way] });
+  });
+
+  test('a policy that drops what all pods send outside cuts nobody off the API server, the controller least of all', async () => {
+    await world.gateway('nowhere', { ipv4: ['10.77.0.110'] }, { egress: 'nobody' });
+    const everyPod = { appliedTo: { podSelector: {} }, priority: 1 };
+    await world.policy('all', { egressGatewayName: 'nowhere', onUnavailable: 'Drop', ...everyPod });
+    const way = { transport: 'tcp', family: 4 } as const;
+    await until({ what: 'the policy to stop a pod', limitMs: 30_000 }, async () => {
+      return (await world.client('bystander').source(world.question(way))) === '(no answer)';
+    });
+    const path = 'jsonpath={.spec.clusterIP}';
+    const ip = await world.lab.kubectl(['-n', 'default', 'get', 'service', 'kubernetes', '-o', path]);
+    const code = ['curl', '-sk', '-o', '/dev/null', '-w', '%{http_code}', '--max-time', '20', `https://${ip}/version`];
+    assert.match((await world.inPod('bystander', ...code)).stdout, /^[24]\d\d$/);
+    // New processes of the controller have new connections only.
+    await world.lab.kubectl(['-n', 'sallyport', 'rollout', 'restart', 'deployment', 'sallyport-controller']);
+    const status = ['rollout', 'status', 'deployment', 'sallyport-controller', '--timeout=180s'];
+    await world.lab.kubectl(['-n', 'sallyport', ...status]);
+    await world.deletePolicies('all');
+    await world.untilSource('bystander', world.node('worker-1'), { ways: [way] });
   });
 
   test('foreign rules are as they were', async () => {

@@ -8,6 +8,7 @@ import { until } from '../../lab/host/wait.ts';
 import type { Tally } from '../../lab/inside/client.ts';
 import type { RunningStream } from '../../lab/inside/pod-client.ts';
 import { EgressWorld, eip, type Pair, ways } from './egress-world.ts';
+import { tellOfLab } from './witness.ts';
 
 const clients = ['worker-1', 'worker-2', 'gateway-1', 'gateway-2'];
 const agent = /sallyport\S* agent|main\S* agent/;
@@ -23,6 +24,7 @@ describe('no packet leaves with a foreign address', () => {
     egressIP: eip(number),
     appliedTo: { podSelector: { matchLabels: { team: 'shop' } } },
   });
+  tellOfLab('e2e-endurance');
   before(async () => {
     world = await EgressWorld.start('e2e-endurance');
     await world.clients(...clients.map((node) => ({ name: node, namespace: 'shop', node, labels: { team: 'shop' } })));

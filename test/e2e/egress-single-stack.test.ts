@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Family } from '../../lab/cluster/shape.ts';
-import { EgressWorld, eip } from './egress-world.ts';
+import { EgressWorld, eip, patientMs } from './egress-world.ts';
+import { tellOfLab } from './witness.ts';
 
 const clients = ['worker-1', 'gateway-1', 'gateway-2'];
 const noAddressOf: Readonly<Record<Family, { readonly other: Family; readonly flag: string }>> = {
@@ -18,6 +19,7 @@ for (const family of ['ipv4', 'ipv6'] as const) {
     const { other, flag } = noAddressOf[family];
     const name = `e2e-${family}-only`;
     let world: EgressWorld;
+    tellOfLab(name);
     before(async () => {
       world = await EgressWorld.start(name, { families: [family], workers: 1 });
       await world.clients(
@@ -44,7 +46,8 @@ for (const family of ['ipv4', 'ipv6'] as const) {
       await world.untilPolicy('shop/all', 'Programmed', 'True');
       await world.lab.resetCounts();
       for (const client of clients) {
-        assert.deepEqual(await world.sources(client), [eip(100)[family], eip(100)[family]], client);
+        const seen = await world.sources(client, { limitMs: patientMs });
+        assert.deepEqual(seen, [eip(100)[family], eip(100)[family]], client);
         const address = world.lab.status.outside[family];
         const { code, stdout } = await world.inPod(client, 'ping', '-c', '2', '-i', '0.2', '-W', '10', address);
         assert.equal(code, 0, stdout);

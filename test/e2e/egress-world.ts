@@ -48,6 +48,9 @@ export interface Pair {
   readonly ipv6: string;
 }
 
+/** How long an answer that must come may take: a datagram that is lost is never sent again, however long one waits. */
+export const patientMs = 10_000;
+
 /** The EIP number N of the lab: the same digits in both families. */
 export const eip = (number: number): Pair => ({ ipv4: `10.77.0.${number}`, ipv6: `fd77::${number}` });
 
@@ -179,8 +182,8 @@ export class EgressWorld {
     }
   }
 
-  /** Asks once over every way, now; a failure is shown as its text in brackets. */
-  async sources(client: string, options: Asking = {}): Promise<string[]> {
+  /** Asks once over every way, now; a failure is shown as its text in brackets. Who expects answers gives them more time. */
+  async sources(client: string, options: Asking & { readonly limitMs?: number } = {}): Promise<string[]> {
     const asked = (options.ways ?? this.#ways).map((way) => this.client(client).source(this.question(way, options)));
     return Promise.all(asked);
   }

@@ -62,14 +62,13 @@ export const told = ({ suffered, flows, handOvers }: Trial) => ({
 export class FailoverWorld {
   readonly egress: EgressWorld;
   readonly observer: Observer;
-  readonly #nodeByMac: ReadonlyMap<string, string>;
+  readonly #nodeByMac = new Map<string, string>();
   // One of its own for each trial: those of the last one may still be remembered as closing. No system chooses these.
   #localPort = 20_000;
   #hasApi = true;
 
-  private constructor(egress: EgressWorld, nodeByMac: ReadonlyMap<string, string>) {
+  private constructor(egress: EgressWorld) {
     this.egress = egress;
-    this.#nodeByMac = nodeByMac;
     this.observer = new Observer(egress.lab);
   }
 
@@ -94,11 +93,8 @@ export class FailoverWorld {
       });
       await egress.untilPolicy(policyKey, 'Programmed', 'True');
       for (const client of ['one', 'two', 'three']) await egress.untilSource(client, watched);
-      const nodeByMac = new Map<string, string>();
-      for (const { name: node } of egress.lab.status.nodes) {
-        nodeByMac.set((await egress.lab.exec(node, ['cat', '/sys/class/net/eth0/address'])).trim(), node);
-      }
-      const world = new FailoverWorld(egress, nodeByMac);
+      const world = new FailoverWorld(egress);
+      await world.meetNodes();
       await world.untilElected();
       await egress.lab.resetCounts();
       return world;
@@ -119,6 +115,13 @@ export class FailoverWorld {
     const seen = eips.map((ip) => this.nodeOf(this.observer.spells(ip).at(-1)?.mac ?? 'nobody'));
     assert.equal(seen[0], seen[1], 'both families of a pair are on one node');
     return seen[0] ?? '';
+  }
+
+  /** Learns the MAC addresses of the nodes; a node of the lab has another one when it has booted. May be called again. */
+  async meetNodes(): Promise<void> {
+    for (const { name } of this.lab.status.nodes) {
+      this.#nodeByMac.set((await this.lab.exec(name, ['cat', '/sys/class/net/eth0/address'])).trim(), name);
+    }
   }
 
   nodeOf(mac: string): string {

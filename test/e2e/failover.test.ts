@@ -10,6 +10,7 @@ import { until } from '../../lab/host/wait.ts';
 import { describeMoves, tellOutages } from './failover-moves.ts';
 import { describePartitions } from './failover-partitions.ts';
 import { FailoverWorld, policyKey, type Trial, told, watched } from './failover-world.ts';
+import { tellOfLab } from './witness.ts';
 
 const nodes = ['gateway-1', 'gateway-2', 'worker-1', 'worker-2'];
 
@@ -18,6 +19,7 @@ const resumedMs = 100;
 
 describe('failover', () => {
   let world: FailoverWorld;
+  tellOfLab('e2e-failover');
   before(async () => {
     world = await FailoverWorld.start('e2e-failover');
   });

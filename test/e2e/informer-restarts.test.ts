@@ -4,23 +4,31 @@
  * is back within two seconds of the server.
  */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { connect, createServer, type Socket } from 'node:net';
 import { after, before, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type BareControlPlane, startBareControlPlane } from '../../lab/bare-control-plane.ts';
-import { ApiError, isConflict, isInvalid } from '../../src/runtime/kube/api-error.ts';
+import { type ApiError, isConflict, isInvalid } from '../../src/runtime/kube/api-error.ts';
 import type { RequestRecord } from '../../src/runtime/kube/caller.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
 import { EventRecorder } from '../../src/runtime/kube/event-recorder.ts';
 import { createKubeClient } from '../../src/runtime/kube/http-client.ts';
 import { Informer, type InformerProblem } from '../../src/runtime/kube/informer.ts';
 import { loadAccess } from '../../src/runtime/kube/load-access.ts';
-import { coreResource, type KubeObject, keyOf, type Resource } from '../../src/runtime/kube/resource.ts';
+import { coreResource, type KubeObject, type Resource } from '../../src/runtime/kube/resource.ts';
 import { systemClock } from '../../src/runtime/process/clock.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
+import { startRelay } from './informer-relay.ts';
+import {
+  busiestSecond,
+  type ConfigMap,
+  configMap,
+  configMaps,
+  freshList,
+  isReady,
+  isSame,
+  Writer,
+} from './informer-world.ts';
 
-const configMaps = coreResource('configmaps', 'ConfigMap', true);
 const namespaces = coreResource('namespaces', 'Namespace', false);
 const events: Resource = { group: 'events.k8s.io', version: 'v1', plural: 'events', kind: 'Event', namespaced: true };
 
@@ -30,10 +38,6 @@ const outages = ['kube-apiserver', 'etcd', 'both'] as const;
 const rounds = 3 * outages.length;
 /** For most rounds: a machine with much else to do may take these seconds from a single one. */
 const recoveryLimitMs = 2_000;
-
-interface ConfigMap extends KubeObject {
-  readonly data?: Readonly<Record<string, string>>;
-}
 
 interface EventObject extends KubeObject {
   readonly reportingController?: string;
@@ -80,55 +84,6 @@ function configMapInformer(
   });
 }
 
-/** Changes ConfigMaps all the time and takes an outage as it comes. */
-class Writer {
-  readonly #client: KubeClient;
-  #isPaused = false;
-  #isIdle = false;
-  changes = 0;
-
-  constructor(client: KubeClient) {
-    this.#client = client;
-  }
-
-  async run(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      this.#isIdle = this.#isPaused;
-      if (!this.#isPaused) await this.#change();
-      await delay(10);
-    }
-  }
-
-  async pause(): Promise<void> {
-    this.#isPaused = true;
-    await eventually('the writer pauses', () => this.#isIdle);
-  }
-
-  resume(): void {
-    this.#isPaused = false;
-  }
-
-  async #change(): Promise<void> {
-    const name = `cm-${Math.floor(Math.random() * 60)}`;
-    const options = { timeoutMs: 2_000, retries: 0 };
-    try {
-      if (Math.random() < 0.3) await this.#client.delete(configMaps, { namespace: 'default', name }, options);
-      else
-        await this.#client.apply(configMaps, configMap(name, String(this.changes)), {
-          fieldManager: 'writer',
-          ...options,
-        });
-      this.changes += 1;
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-    }
-  }
-}
-
-function configMap(name: string, value: string): ConfigMap {
-  return { metadata: { namespace: 'default', name }, data: { value } };
-}
-
 /** Runs loops until the test is over, whatever its outcome. */
 function runDuring(t: TestContext, ...loops: ReadonlyArray<{ run(signal: AbortSignal): Promise<void> }>): void {
   const stop = new AbortController();
@@ -137,24 +92,6 @@ function runDuring(t: TestContext, ...loops: ReadonlyArray<{ run(signal: AbortSi
     stop.abort();
     await Promise.all(running);
   });
-}
-
-/** What the server holds, read afresh. */
-async function freshList(client: KubeClient): Promise<Map<string, { value: string }>> {
-  const found = new Map<string, { value: string }>();
-  for await (const page of client.list<ConfigMap>(configMaps, { namespace: 'default', pageSize: 25 })) {
-    for (const object of page.items) found.set(keyOf(object), { value: object.data?.value ?? '' });
-  }
-  return found;
-}
-
-/** The largest number of instants within any window of one second. */
-function busiestSecond(instantsMs: readonly number[]): number {
-  let first = 0;
-  return instantsMs.reduce((most, instant, last) => {
-    while (instant - (instantsMs[first] ?? instant) >= 1_000) first += 1;
-    return Math.max(most, last - first + 1);
-  }, 0);
 }
 
 async function breakDown(outage: (typeof outages)[number], downMs: number): Promise<void> {
@@ -340,59 +277,3 @@ test('a server that stands still is noticed', { timeout: 120_000 }, async (t) =>
   const truth = await freshList(await newClient('e2e-stall-checker'));
   await eventually('the store equals a fresh LIST', () => isSame(new Map(informer.store.entries()), truth), 45_000);
 });
-
-/** A relay on loopback in front of the server that can stop to pass bytes, so that a client misses changes. */
-async function startRelay(serverPort: number) {
-  const sockets = new Set<Socket>();
-  let isFrozen = false;
-  const server = createServer((incoming) => {
-    const outgoing = connect(serverPort, '127.0.0.1');
-    for (const [socket, other] of [
-      [incoming, outgoing],
-      [outgoing, incoming],
-    ] as const) {
-      sockets.add(socket);
-      socket.pipe(other);
-      // A side that breaks takes the other along, unless the relay pretends that nothing happens.
-      socket.on('error', () => {});
-      socket.on('close', () => {
-        sockets.delete(socket);
-        if (!isFrozen) other.destroy();
-      });
-    }
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const cut = () => {
-    isFrozen = false;
-    for (const socket of sockets) socket.destroy();
-  };
-  return {
-    port: typeof address === 'object' && address !== null ? address.port : 0,
-    cut,
-    freeze: () => {
-      isFrozen = true;
-      for (const socket of sockets) socket.unpipe().pause();
-    },
-    stop: () => {
-      cut();
-      server.close();
-    },
-  };
-}
-
-async function isReady(client: KubeClient): Promise<boolean> {
-  try {
-    const options = { retries: 0, timeoutMs: 1_000 };
-    await client.apply(configMaps, configMap('readiness', '1'), { fieldManager: 'checker', ...options });
-    return true;
-  } catch (error) {
-    if (error instanceof ApiError) return false;
-    throw error;
-  }
-}
-
-function isSame(store: ReadonlyMap<string, { value: string }>, truth: ReadonlyMap<string, { value: string }>): boolean {
-  return store.size === truth.size && [...truth].every(([key, { value }]) => store.get(key)?.value === value);
-}

@@ -8,6 +8,7 @@ import { writeOwnImage } from '../../lab/images.ts';
 import { type Lab, startLab } from '../../lab/lab.ts';
 import { silently } from '../../lab/scenarios/scenario.ts';
 import { wayOut } from '../../lab/scenarios/way-out.ts';
+import { onePod, pod, podsOf, sh, workload } from './lab-objects.ts';
 
 /** What Kubernetes promises to workloads holds in the lab: everything here is done by real parts. */
 describe('workloads in the lab', () => {
@@ -289,49 +290,4 @@ interface NodeObject {
     readonly addresses: { readonly type: string; readonly address: string }[];
     readonly nodeInfo: { readonly kubeletVersion: string };
   };
-}
-
-function sh(script: string): object {
-  return { name: 'main', image: 'any', command: ['sh', '-c', script] };
-}
-
-function pod(name: string, containers: object[], metadata: object = {}, spec: object = {}): object {
-  return {
-    apiVersion: 'v1',
-    kind: 'Pod',
-    metadata: { name, ...metadata },
-    spec: { terminationGracePeriodSeconds: 1, containers, ...spec },
-  };
-}
-
-function workload(
-  kind: 'Deployment' | 'DaemonSet',
-  name: string,
-  spec: object,
-  container: object = sh('exec sleep infinity'),
-): object {
-  const labels = { app: name };
-  const template = { metadata: { labels }, spec: { terminationGracePeriodSeconds: 1, containers: [container] } };
-  return {
-    apiVersion: 'apps/v1',
-    kind,
-    metadata: { name },
-    spec: { selector: { matchLabels: labels }, template, ...spec },
-  };
-}
-
-async function podsOf(lab: Lab, app: string): Promise<{ name: string; node: string }[]> {
-  const range = '{range .items[*]}{.metadata.name} {.spec.nodeName}{"\\n"}{end}';
-  const text = await lab.kubectl(['get', 'pods', '-l', `app=${app}`, '-o', `jsonpath=${range}`]);
-  return text
-    .trim()
-    .split('\n')
-    .map((line) => {
-      const [name = '', node = ''] = line.split(' ');
-      return { name, node };
-    });
-}
-
-async function onePod(lab: Lab, app: string): Promise<string> {
-  return (await podsOf(lab, app))[0]?.name ?? assert.fail(`no pod of ${app}`);
 }

@@ -7,6 +7,7 @@ import { resources } from '../../src/operator/objects/kind.ts';
 import type { KubeObject } from '../../src/runtime/kube/resource.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { defaultProxy, OperatorWorld, type TestReplica } from './operator-world.ts';
+import { tellOfProcesses } from './witness.ts';
 
 interface Deployment extends KubeObject {
   readonly spec: {
@@ -31,6 +32,7 @@ const seedRules = {
 
 let world: OperatorWorld;
 let replica: TestReplica;
+tellOfProcesses(() => world?.started ?? []);
 before(async () => {
   world = await OperatorWorld.start();
   await world.operator('--default-proxy={"minReplicas":2,"maxReplicas":4,"resource":{"cpu":"1000m","mem":1024}}');

@@ -15,6 +15,7 @@ import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { freePort } from '../../src/runtime/testing/free-port.ts';
 import { leads } from './controller-process.ts';
 import { OperatorWorld } from './operator-world.ts';
+import { tellOfProcesses } from './witness.ts';
 
 const tcp = [{ name: 'db', sourceport: 3306, destport: 3306, ips: 'db.example.com' }];
 const corefile = (port: number) => `.:${port} {
@@ -27,6 +28,7 @@ const corefile = (port: number) => `.:${port} {
 let world: OperatorWorld;
 let coredns: ChildProcess | undefined;
 const folder = mkdtempSync(join(tmpdir(), 'sallyport-operator-'));
+tellOfProcesses(() => world?.started ?? []);
 before(async () => {
   world = await OperatorWorld.start();
 });

@@ -52,6 +52,8 @@ interface EgressObject extends KubeObject {
 export class OperatorWorld {
   readonly plane: BareControlPlane;
   readonly client: KubeClient;
+  /** All operators that ever were, for those who want to know what they said. */
+  readonly started: RunningController[] = [];
   readonly #operators: RunningController[] = [];
   readonly #servers = new Set<Server>();
 
@@ -99,6 +101,7 @@ export class OperatorWorld {
     const dns = flags.some((flag) => flag.startsWith('--dns')) ? [] : ['--dns=none'];
     const operator = await startControllerProcess(this.plane.kubeconfig, [...dns, ...flags], 'operator');
     this.#operators.push(operator);
+    this.started.push(operator);
     await eventually('the operator is ready', async () => (await operator.page('/readyz')).endsWith('ok\n'), 60_000);
     return operator;
   }

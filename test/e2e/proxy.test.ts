@@ -8,6 +8,7 @@ import { addresses, ports } from '../../lab/cluster/shape.ts';
 import { until } from '../../lab/host/wait.ts';
 import type { BCSEgressStatus } from '../../src/api/bcs-egress.ts';
 import { outsideServer, ProxyWorld } from './proxy-world.ts';
+import { tellOfLab } from './witness.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
@@ -25,6 +26,7 @@ const states = (status: BCSEgressStatus) =>
 
 describe('the egress proxy', () => {
   let world: ProxyWorld;
+  tellOfLab('e2e-proxy');
   before(async () => {
     world = await ProxyWorld.start('e2e-proxy');
     world.names({
@@ -112,8 +114,13 @@ describe('the egress proxy', () => {
       await world.apply(egress, pod);
       await world.untilState('shop/shop', 'Synced', 120_000);
       await world.lab.kubectl(['-n', 'shop', 'wait', '--for=condition=Ready', 'pod/orders', '--timeout=180s']);
+      // Without any answer it is asked again, as in world.fetch.
       const curl = (...args: readonly string[]) =>
-        world.lab.tryKubectl(['-n', 'shop', 'exec', 'orders', '--', ...args]);
+        until({ what: `an answer to ${args.at(-1)}`, limitMs: 30_000 }, async () => {
+          const said = await world.lab.tryKubectl(['-n', 'shop', 'exec', 'orders', '--', ...args]);
+          if (said.stdout === '') throw new Error(said.stderr);
+          return said;
+        });
       const authority = ['curl', '-sS', '--cacert', world.lab.outsideAuthority];
       const api = await curl(...authority, 'https://api.example.com/');
       assert.match(api.stdout, /"sni":"api.example.com"/, api.stderr);

@@ -19,6 +19,7 @@ import {
   makePod as plainPod,
   pods,
 } from './plain-pods.ts';
+import { tellOfProcesses } from './witness.ts';
 
 const fieldManager = 'e2e';
 const limitMs = 30_000;
@@ -29,6 +30,7 @@ const start = async (feature: object = {}): Promise<void> => {
   const access = await loadAccess({ path: world.plane.kubeconfig });
   running = await startPart({ access, feature }, (deps) => slicesPart(deps, followMembers(deps.caches)));
 };
+tellOfProcesses(() => world?.started ?? []);
 before(async () => {
   world = await World.start();
   await start();

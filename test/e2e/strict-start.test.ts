@@ -10,6 +10,7 @@ import { addresses } from '../../lab/cluster/shape.ts';
 import { until } from '../../lab/host/wait.ts';
 import { EgressWorld, eip, ways } from './egress-world.ts';
 import { asking, talker } from './talker.ts';
+import { tellOfLab } from './witness.ts';
 
 const starts = Number(process.env.SALLYPORT_STARTS ?? 200);
 const atOnce = 24;
@@ -49,6 +50,7 @@ const job = {
 
 describe('strict start', () => {
   let world: EgressWorld;
+  tellOfLab('e2e-strict');
   before(async () => {
     world = await EgressWorld.start('e2e-strict', {
       gateways: 1,

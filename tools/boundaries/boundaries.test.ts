@@ -141,7 +141,7 @@ describe('layers', () => {
 });
 
 describe('tree', () => {
-  it('wants a page in every folder of src and lab that holds TypeScript', () => {
+  it('wants a page in every folder that holds TypeScript', () => {
     const files = [
       file('src/core/a/x.ts'),
       file('src/core/b/x.ts'),
@@ -150,10 +150,11 @@ describe('tree', () => {
       file('lab/d/index.ts', 'export {};'),
       file('lab/go/main.go'),
       file('bench/x.ts'),
+      file('x.ts'),
     ];
     assert.deepEqual(
       folderPageOffences(files).map(({ path }) => path),
-      ['src/core/a', 'lab/d'],
+      ['src/core/a', 'lab/d', 'bench'],
     );
   });
 

@@ -6,11 +6,11 @@ const LINE_LIMIT = 400;
 const isSource = ({ path }: SourceFile): boolean => /\.(ts|go|sh)$/.test(path);
 const isIn = (path: string, ...folders: string[]): boolean => folders.some((folder) => path.startsWith(`${folder}/`));
 
-/** Every folder of src and lab that holds TypeScript says what it is: README.md, or index.ts with a header comment. */
+/** Every folder that holds TypeScript says what it is: README.md, or index.ts with a header comment. */
 export const folderPageOffences = (files: readonly SourceFile[]): Offence[] => {
   const fileByPath = new Map(files.map((file) => [file.path, file]));
   const folders = new Set(
-    files.filter(({ path }) => path.endsWith('.ts') && isIn(path, 'src', 'lab')).map(({ path }) => posix.dirname(path)),
+    files.filter(({ path }) => path.endsWith('.ts') && path.includes('/')).map(({ path }) => posix.dirname(path)),
   );
   return [...folders]
     .filter((folder) => {

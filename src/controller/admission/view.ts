@@ -82,6 +82,7 @@ export const addressesOf = ({ recorded, spec }: PolicyView): Ip[] => {
 /** The address ranges of the cluster by what people call them; node addresses come from the Nodes themselves too. */
 export const clusterPartsOf = (ranges: ClusterRanges, nodes: readonly NodeView[]): AdmissionView['clusterParts'] => [
   ['nodes', union(ranges.nodes, setOfIps(nodes.flatMap(({ addresses }) => addresses)))],
+  ['API servers', ranges.apiServers],
   ['pods', ranges.pods],
   ['Services', ranges.services],
 ];

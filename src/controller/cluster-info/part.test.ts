@@ -8,6 +8,7 @@ import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
 import type { Part } from '../part.ts';
 import { coreResources, type RunningPart, startPart } from '../testing.ts';
+import { endpointSliceResource } from './api-servers.ts';
 import { definitionResource, poolDefinitionName, poolResource } from './calico.ts';
 import { clusterInfoPart } from './part.ts';
 import { serviceCidrResource } from './service-ranges.ts';
@@ -21,7 +22,7 @@ const serve = async (...resources: Resource[]): Promise<void> => {
   const ours = Object.keys(kinds) as (keyof typeof kinds)[]; // Object.keys forgets that these are the names of kinds.
   server = await startTestApiServer({ resources: [...coreResources, ...ours.map(resourceOf), ...resources] });
 };
-beforeEach(() => serve(definitionResource, poolResource, serviceCidrResource));
+beforeEach(() => serve(definitionResource, poolResource, serviceCidrResource, endpointSliceResource));
 afterEach(async () => {
   await running?.stop();
   running = undefined;
@@ -41,6 +42,11 @@ const putNode = (name: string, address: string, podCIDRs: readonly string[]) =>
   });
 const putServiceCidr = (name: string, cidrs: readonly string[]) =>
   put(serviceCidrResource, { metadata: { name }, spec: { cidrs } });
+const putApiServers = (...addresses: readonly string[]) =>
+  put(endpointSliceResource, {
+    metadata: { namespace: 'default', name: 'kubernetes', labels: { 'kubernetes.io/service-name': 'kubernetes' } },
+    endpoints: addresses.map((address) => ({ addresses: [address] })),
+  });
 const putPool = (name: string, cidr: string) => put(poolResource, { metadata: { name }, spec: { cidr } });
 const setSpec = (spec: object) => put(infos, { ...server.read(infos, 'default'), metadata: { name: 'default' }, spec });
 
@@ -53,6 +59,7 @@ describe('clusterInfoPart', () => {
   it('makes the object from the configuration, and says what it found where', async () => {
     putNode('a', '10.0.0.1', ['10.244.0.0/24']);
     putServiceCidr('kubernetes', ['10.96.0.0/12', 'fd96::/108']);
+    putApiServers('10.9.0.1');
     await start({
       egressIgnoreCIDR: { autoDetect: { podCIDR: '', clusterIP: true, nodeIP: true }, custom: ['192.168.0.0/16'] },
     });
@@ -63,6 +70,7 @@ describe('clusterInfoPart', () => {
     assert.deepEqual(ignored(), {
       clusterIP: { ipv4: ['10.96.0.0/12'], ipv6: ['fd96::/108'] },
       nodeIP: { ipv4: ['10.0.0.1'], ipv6: [] },
+      apiServer: { ipv4: ['10.9.0.1'], ipv6: [] },
       podCIDR: { ipv4: ['10.244.0.0/24'], ipv6: [] },
       custom: { ipv4: ['192.168.0.0/16'], ipv6: [] },
     });
@@ -72,7 +80,7 @@ describe('clusterInfoPart', () => {
     );
     assert.equal(
       detected()?.message,
-      'Pod ranges: of one node. Service ranges: from the ServiceCIDR API. Node addresses: of one node.',
+      'Pod ranges: of one node. Service ranges: from the ServiceCIDR API. Node addresses: of one node. API server: 10.9.0.1.',
     );
   });
 
@@ -204,6 +212,22 @@ describe('clusterInfoPart', () => {
     setSpec({ autoDetect: { podCidrMode: 'k8s', clusterIP: true, nodeIP: true } });
     await eventually('another reason', () => detected()?.reason === 'PodCidrNotFound');
     assert.deepEqual([detected()?.lastTransitionTime, detected()?.observedGeneration], [since, 2]);
+  });
+
+  it('follows the API servers, and keeps the last ones while the only one has taken itself out', async () => {
+    put(endpointSliceResource, {
+      metadata: { namespace: 'default', name: 'other', labels: { 'kubernetes.io/service-name': 'other' } },
+      endpoints: [{ addresses: ['10.8.8.8'] }],
+    });
+    putApiServers('10.9.0.1', '10.9.0.2');
+    await start();
+    await eventually('two', () => ignored()?.apiServer?.ipv4?.join() === '10.9.0.1,10.9.0.2');
+    putApiServers('10.9.0.2');
+    await eventually('one', () => ignored()?.apiServer?.ipv4?.join() === '10.9.0.2');
+    putApiServers();
+    putNode('a', '10.0.0.1', ['10.244.0.0/24']);
+    await eventually('another look', () => ignored()?.nodeIP?.ipv4?.length === 1);
+    assert.deepEqual(ignored()?.apiServer?.ipv4, ['10.9.0.2']);
   });
 
   it('removes entries that somebody else has written into the status', async () => {

@@ -13,6 +13,7 @@ import { apiVersionOf, type KubeObject } from '../../runtime/kube/resource.ts';
 import type { KeptClusterInfo } from '../caches.ts';
 import { ChangedKeys } from '../changed-keys.ts';
 import type { Part, PartDeps } from '../part.ts';
+import { ApiServers } from './api-servers.ts';
 import { type CalicoPool, CalicoPools } from './calico.ts';
 import { KindSource, type Reading } from './kind-source.ts';
 import {
@@ -38,6 +39,7 @@ type InfoObject = KubeObject & { readonly spec?: unknown; readonly status?: Egre
 
 /** What is read besides the caches. */
 interface Sources {
+  readonly apiServers: ApiServers;
   readonly calico: CalicoPools;
   readonly services: KindSource<readonly string[]>;
   readonly flags: ControlPlaneFlags;
@@ -51,6 +53,7 @@ export const clusterInfoPart = (deps: PartDeps): Part => {
   const onChange = (): void => changed.add([clusterInfoName]);
   const sourceDeps = { client, clock, random, log, onChange };
   const sources: Sources = {
+    apiServers: new ApiServers(sourceDeps),
     calico: new CalicoPools(sourceDeps),
     services: new KindSource(sourceDeps, serviceCidrResource, projectServiceCidr),
     flags: new ControlPlaneFlags(client),
@@ -81,7 +84,8 @@ export const clusterInfoPart = (deps: PartDeps): Part => {
       return missing === undefined ? [] : [missing];
     },
     run: async (signal) => {
-      await Promise.all([controller.run(signal), sources.calico.run(signal), sources.services.run(signal)]);
+      const followed = [sources.apiServers, sources.calico, sources.services].map((source) => source.run(signal));
+      await Promise.all([controller.run(signal), ...followed]);
     },
   };
 };
@@ -94,8 +98,11 @@ const reconcile = async (deps: PartDeps, sources: Sources, signal: AbortSignal):
   const { autoDetect } = spec;
   const asksCalico = autoDetect.podCidrMode === 'auto' || autoDetect.podCidrMode === 'calico';
   const calico = sources.calico.reading;
+  const apiServers = sources.apiServers.reading;
   const isWaiting =
-    (autoDetect.clusterIP && sources.services.reading.kind === 'waiting') || (asksCalico && calico.kind === 'waiting');
+    apiServers.kind === 'waiting' ||
+    (autoDetect.clusterIP && sources.services.reading.kind === 'waiting') ||
+    (asksCalico && calico.kind === 'waiting');
   // Without an answer nothing is known: what the status says stays, or traffic of the cluster would leave it.
   if (isWaiting) return { kind: 'done' };
   const ofApi = rangesOfApi(sources.services.reading);
@@ -106,8 +113,9 @@ const reconcile = async (deps: PartDeps, sources: Sources, signal: AbortSignal):
     remarks: [
       ...faults.map((fault) => `Left out: ${fault}.`),
       ...(asksCalico && calico.kind === 'absent' ? [`IPPools of Calico: ${calico.why}.`] : []),
+      ...(apiServers.kind === 'absent' ? [`Addresses of the API servers: ${apiServers.why}.`] : []),
     ],
-    facts: factsOf(deps, calico, serviceCidrs),
+    facts: factsOf(deps, { calico, apiServers, serviceCidrs }),
     generation: kept.identity.generation,
     before: kept.status,
     now: deps.clock.now(),
@@ -118,11 +126,19 @@ const reconcile = async (deps: PartDeps, sources: Sources, signal: AbortSignal):
 
 const factsOf = (
   { caches, config }: PartDeps,
-  calico: Reading<CalicoPool>,
-  serviceCidrs: readonly ServiceRanges[],
+  {
+    calico,
+    apiServers,
+    serviceCidrs,
+  }: {
+    readonly calico: Reading<CalicoPool>;
+    readonly apiServers: Reading<string>;
+    readonly serviceCidrs: readonly ServiceRanges[];
+  },
 ): ClusterFacts => ({
   nodes: [...caches.nodes.store.values()],
   calicoPools: calico.kind === 'present' ? calico.values : undefined,
+  apiServers: apiServers.kind === 'present' ? apiServers.values : [],
   serviceCidrs,
   custom: config.current.feature.egressIgnoreCIDR.custom,
 });

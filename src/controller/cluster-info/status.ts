@@ -2,6 +2,7 @@
 import type { EgressClusterInfoSpec, EgressClusterInfoStatus } from '../../api/egress-cluster-info.ts';
 import { conditionsOf } from '../../core/conditions.ts';
 import type { Finding } from '../../core/finding.ts';
+import { compareText } from '../../core/hash.ts';
 import { type ClusterFacts, type IgnoreSet, ignoreSetOf } from '../../core/ignore-set.ts';
 import type { Ownership } from '../../runtime/kube/owned-status.ts';
 
@@ -19,10 +20,11 @@ export interface StatusInput {
 
 /** The whole status is ours. */
 export const ownership: Ownership<EgressClusterInfoStatus> = {
-  fieldsOf: ({ podCidrMode, clusterIP, nodeIP, podCIDR, extraCidr, egressIgnoreCIDR }) => ({
+  fieldsOf: ({ podCidrMode, clusterIP, nodeIP, apiServer, podCIDR, extraCidr, egressIgnoreCIDR }) => ({
     podCidrMode,
     clusterIP,
     nodeIP,
+    apiServer,
     podCIDR,
     extraCidr,
     egressIgnoreCIDR,
@@ -60,6 +62,7 @@ const detectedOf = (
     ...podSentence(status),
     ...serviceSentence(spec, facts),
     ...(spec.autoDetect.nodeIP ? [`Node addresses: of ${nodes(facts.nodes.length)}.`] : []),
+    ...(facts.apiServers.length > 0 ? [`API server: ${facts.apiServers.toSorted(compareText).join(', ')}.`] : []),
   ];
   const nothing = 'Nothing is to be detected.';
   return { reason: detected.reason, sentence: sentences.length === 0 ? nothing : sentences.join(' ') };

@@ -1,5 +1,5 @@
 /**
- * The public names of core/ip; README.md says what the module is and what it refuses. Read Ip first, then IntervalSet.
+ * The public names of core/ip, and those of api/ip, the reader of text. Read Ip first, then IntervalSet.
  */
 export {
   compareIps,
@@ -17,8 +17,9 @@ export {
   parseIpv4,
   parseIpv6,
   positionOf,
-} from './address.ts';
-export { type Cidr, familyOfCidr, parseCidr, parseCidrMasking, prefixLengthOf } from './cidr.ts';
+} from '../../api/ip/address.ts';
+export { type Cidr, familyOfCidr, parseCidr, parseCidrMasking, prefixLengthOf } from '../../api/ip/cidr.ts';
+export { type IpReason, type IpRefusal, ipReasons, type Parsed } from '../../api/ip/reason.ts';
 export {
   addresses,
   cidrCover,
@@ -45,4 +46,3 @@ export {
   union,
 } from './interval-set.ts';
 export { poolOf } from './pool.ts';
-export { type IpReason, type IpRefusal, ipReasons, type Parsed } from './reason.ts';

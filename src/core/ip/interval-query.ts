@@ -1,6 +1,6 @@
 /** Questions to an IntervalSet. None of them expands an interval; only `addresses` visits every address, lazily. */
-import { familyAt, type Interval, type Ip, ipAt, positionOf, widthOf } from './address.ts';
-import { type Cidr, cidrOf, intervalOfCidr } from './cidr.ts';
+import { familyAt, type Interval, type Ip, ipAt, positionOf, widthOf } from '../../api/ip/address.ts';
+import { type Cidr, cidrOf, intervalOfCidr } from '../../api/ip/cidr.ts';
 import { type IntervalSet, remaining, shared } from './interval-set.ts';
 
 /** True when the address is in the set; takes the logarithm of the number of intervals. */

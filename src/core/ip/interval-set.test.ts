@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { type Interval, type Ip, ipAt } from './address.ts';
-import { intervalOfCidr, parseCidr, parseCidrMasking } from './cidr.ts';
+import { type Interval, type Ip, ipAt } from '../../api/ip/address.ts';
+import { intervalOfCidr, parseCidr, parseCidrMasking } from '../../api/ip/cidr.ts';
 import {
   addresses,
   cidrCover,

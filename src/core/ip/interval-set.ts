@@ -3,10 +3,10 @@
  * /64 are one interval each. Its intervals are sorted, disjoint and never adjacent, so equal sets have equal
  * intervals. This file makes and combines sets; interval-query.ts asks them questions.
  */
-import { familyAt, type Interval, type Ip, type IpFamily, positionOf } from './address.ts';
-import type { CidrParser } from './cidr.ts';
-import { type Entry, parseEntry } from './entry.ts';
-import { accept, type Parsed } from './reason.ts';
+import { familyAt, type Interval, type Ip, type IpFamily, positionOf } from '../../api/ip/address.ts';
+import type { CidrParser } from '../../api/ip/cidr.ts';
+import { type Entry, parseEntry } from '../../api/ip/entry.ts';
+import { accept, type Parsed } from '../../api/ip/reason.ts';
 
 declare const brand: unique symbol;
 

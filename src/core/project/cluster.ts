@@ -33,6 +33,7 @@ export const projectClusterInfo = (object: ApiObject | undefined): ClusterRanges
     isKnown: ignored !== undefined,
     services: rangesOf(ignored?.clusterIP),
     nodes: rangesOf(ignored?.nodeIP),
+    apiServers: rangesOf(ignored?.apiServer),
     pods: rangesOf(ignored?.podCIDR),
     custom: rangesOf(ignored?.custom),
   };

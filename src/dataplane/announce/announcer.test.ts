@@ -86,6 +86,22 @@ test('a claim is announced on every interface at once, after 1 s and after 3 s, 
   assert.equal(segment.openSockets, 0);
 });
 
+test('a process that stood still does not announce before there was time to hear whose the EIP is now', () => {
+  const { announcer, clock, sentNow } = setUp();
+  announcer.apply([claimOf(EIP, 'eth0'), claimOf(OTHER, 'eth0')]);
+  sentNow();
+  clock.oversleep(5_000);
+  clock.advance(999);
+  assert.deepEqual(sentNow(), []);
+  announcer.apply([claimOf(OTHER, 'eth0')]);
+  clock.advance(1);
+  assert.deepEqual(sentNow(), on('eth0', announcements(OTHER, MAC)));
+  clock.advance(2_000);
+  assert.deepEqual(sentNow(), on('eth0', announcements(OTHER, MAC)));
+  clock.advance(1_000);
+  assert.equal(clock.waiting, 0);
+});
+
 test('applying the same claims again announces nothing, a new one among them only that', () => {
   const { announcer, clock, sentNow } = setUp();
   announcer.apply([claimOf(EIP, 'eth0')]);

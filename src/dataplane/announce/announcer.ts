@@ -52,6 +52,10 @@ export interface AnnouncerDeps {
 
 // After each round of announcements, how long until the next; after the last, how long claims of others are heard.
 const PAUSES_MS = [1000, 2000, 1000] as const;
+// A round that comes so late was due while this process stood still. Another machine may have the EIP by now, and whoever called
+// `apply` is about to learn it: the round waits, and is dropped with the claim.
+const STALE_MS = 250;
+const RECOVERY_MS = 1000;
 const PROBE_READ_MS = 2;
 const ANNOUNCE_READ_MS = 100;
 
@@ -118,7 +122,11 @@ export const createAnnouncer = ({ open, clock, onConflict, isOwn = () => false }
         const { ip, interfaceName } = member;
         member.failure = ports.send(rounds, { interfaceName, family: familyOf(ip) }, (mac) => announcements(ip, mac));
       }
-      after(pauseMs, () => run(round + 1));
+      later(round + 1, pauseMs);
+    };
+    const later = (round: number, pauseMs: number): void => {
+      const dueMs = clock.monotonicMs() + pauseMs;
+      after(pauseMs, () => (clock.monotonicMs() > dueMs + STALE_MS ? later(round, RECOVERY_MS) : run(round)));
     };
     run(0);
   };

@@ -8,6 +8,8 @@ import { isRefusal, type OpenPacketSocket, type PacketSocket, type Refusal } fro
 
 /** The part of a clock that announcing needs. */
 export interface Clock {
+  /** Milliseconds since an arbitrary instant; never goes back. */
+  monotonicMs(): number;
   /** Calls back once after the delay; the returned function cancels it. */
   after(delayMs: number, callback: () => void): () => void;
 }

@@ -21,6 +21,10 @@ export const diffElements = (actual: StoredElements, desired: StoredElements): r
     return change.differing === 0 ? [] : [change];
   });
 
+/** How many elements come, go or get another value in all of them. */
+export const differingIn = (changes: readonly ContainerChange[]): number =>
+  changes.reduce((sum, { differing }) => sum + differing, 0);
+
 const diffContainer = (
   name: StoredName,
   actual: ReadonlyMap<string, string>,

@@ -14,7 +14,7 @@ import {
   readCounts,
   type TableCounters,
 } from './counters.ts';
-import { type ContainerChange, diffElements } from './diff.ts';
+import { type ContainerChange, diffElements, differingIn } from './diff.ts';
 import { type Clock, type ForeignChange, watchTable } from './monitor.ts';
 import { chainNamesIn, frameIn, readChains, readTable, type TableActual } from './read.ts';
 import { readRecord, writeRecord } from './record.ts';
@@ -29,7 +29,16 @@ import {
   renderTable,
 } from './render.ts';
 import { chainsFor } from './ruleset.ts';
-import { type StoredElements, type StoredName, storedContainers, storedOf, TABLE } from './stored.ts';
+import { Signatures } from './signatures.ts';
+import {
+  noElements,
+  type StoredElements,
+  type StoredName,
+  sizeOf,
+  storedContainers,
+  storedOf,
+  TABLE,
+} from './stored.ts';
 
 /** The table of one node. Calls that change it or read it wait for each other. */
 export interface Nftables {
@@ -92,16 +101,10 @@ interface Held extends HeldTable {
 
 // A first load of 100,000 elements takes seconds on a busy machine.
 const LIMIT_MS = 60_000;
-/** Signatures of one process differ in these many ways, then they start again; each stays for seconds only. */
-const SIGNATURES_EACH = 0x10000;
-/** The second half of them is for others. */
-export const LENT_SIGNATURES = 0x8000;
 
 class KernelTable implements Nftables {
   readonly #deps: NftablesDeps;
-  /** The first of our signatures. Another process, such as the one before a restart, has other ones. */
-  readonly #firstSignature: number;
-  #signed = 0;
+  readonly #signatures: Signatures;
   /** Undefined: there is no table, or its containers are not ours. */
   #held: Held | undefined;
   /** True: what is held must be read first. */
@@ -117,11 +120,11 @@ class KernelTable implements Nftables {
 
   constructor(deps: NftablesDeps) {
     this.#deps = deps;
-    this.#firstSignature = Math.floor(deps.random() * 0x10000) * SIGNATURES_EACH;
+    this.#signatures = new Signatures(deps.random);
   }
 
   get lentSignatures(): number {
-    return this.#firstSignature + LENT_SIGNATURES;
+    return this.#signatures.firstLent;
   }
 
   apply(desired: TableDesired): Promise<TableOutcome> {
@@ -160,8 +163,7 @@ class KernelTable implements Nftables {
 
   watch(onForeign: (who: string) => void, signal: AbortSignal): Promise<void> {
     const { openChangeFeed, clock } = this.#deps;
-    const isOwn = (signature: number): boolean =>
-      signature >= this.#firstSignature && signature < this.#firstSignature + SIGNATURES_EACH;
+    const isOwn = (signature: number): boolean => this.#signatures.isOwn(signature);
     const onChange = ({ who, concernsChains }: ForeignChange): void => {
       if (concernsChains) this.#areChainsForeign = true;
       onForeign(who);
@@ -200,7 +202,7 @@ class KernelTable implements Nftables {
       if (wasReplaced) this.#areChainsForeign = false;
       const { script, ended } = wasReplaced
         ? await this.#replace(held, desired, changes)
-        : await this.#load(renderChanges(changes, this.#sign()));
+        : await this.#load(renderChanges(changes, this.#signatures.next()));
       if (ended.code === 0) {
         this.#held = wanted;
         this.#applied = elements;
@@ -219,7 +221,7 @@ class KernelTable implements Nftables {
    * is found out in a moment. With ten thousand pods in it that takes as long as to load them.
    */
   async #begin(wanted: Held, settings: TableDesired['settings']): Promise<void> {
-    const { script, ended } = await this.#load(renderNewTable(settings, this.#sign()));
+    const { script, ended } = await this.#load(renderNewTable(settings, this.#signatures.next()));
     if (ended.code !== 0) throw refusalOf('make the nft table', ended, script);
     this.#isAbsent = false;
     this.#held = { ...wanted, elements: noElements };
@@ -232,11 +234,11 @@ class KernelTable implements Nftables {
     desired: TableDesired,
     changes: readonly ContainerChange[],
   ): Promise<{ readonly script: string; readonly ended: Ended }> {
-    const renewal = held && renderRenewal(held, desired.settings, changes, this.#sign());
+    const renewal = held && renderRenewal(held, desired.settings, changes, this.#signatures.next());
     const renewed = renewal === undefined ? undefined : await this.#load(renewal);
     // Others may have put something in the way that only goes with the table, such as a hook at another place.
     if (renewed?.ended.code === 0) return renewed;
-    return this.#load(renderReplacement(desired, this.#sign()));
+    return this.#load(renderReplacement(desired, this.#signatures.next()));
   }
 
   /** Reads what the kernel holds and returns what others changed. The chains are ours if it lists them as after our load. */
@@ -288,25 +290,9 @@ class KernelTable implements Nftables {
     return { script, ended };
   }
 
-  #sign(): number {
-    this.#signed = (this.#signed + 1) % (SIGNATURES_EACH - LENT_SIGNATURES);
-    return this.#firstSignature + this.#signed;
-  }
-
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const result = this.#last.then(work, work);
     this.#last = result;
     return result;
   }
 }
-
-const empty: ReadonlyMap<string, string> = new Map();
-const noElements = Object.fromEntries(
-  [...storedContainers.keys()].map((name) => [name, empty]),
-  // The entries are made from all names.
-) as Record<StoredName, ReadonlyMap<string, string>>;
-
-const sizeOf = (elements: StoredElements): number => Object.values(elements).reduce((sum, { size }) => sum + size, 0);
-
-const differingIn = (changes: readonly ContainerChange[]): number =>
-  changes.reduce((sum, { differing }) => sum + differing, 0);

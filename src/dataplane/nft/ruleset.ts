@@ -151,14 +151,11 @@ export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSetting
     ],
   },
   {
-    // What is not for this node is nearly always unicast; an IPv6 destination may have no route but that into the tunnel.
-    name: 'by_destination',
-    rules: ['fib daddr type unicast goto by_range', `${NOT_ROUTED} ct mark set 0 goto eip_guard`, 'goto by_range'],
-  },
-  {
+    // What stays on this node is named, not what leaves it: an IPv6 destination may have no route but that into the tunnel.
     // Destinations that a policy names come before the ranges of the cluster, and the default of the class comes last.
-    name: 'by_range',
+    name: 'by_destination',
     rules: [
+      `${NOT_ROUTED} ct mark set 0 goto eip_guard`,
       'ct mark set ct mark . ip daddr map @dst4 goto forward_slot',
       'ct mark set ct mark . ip6 daddr map @dst6 goto forward_slot',
       'ip daddr @cluster4 ct mark set 0 return',

@@ -95,6 +95,18 @@ export const storedOf = (elements: TableElements): StoredElements => ({
   drops: dropElements,
 });
 
+const empty: ReadonlyMap<string, string> = new Map();
+
+/** Containers without elements. */
+export const noElements: StoredElements = Object.fromEntries(
+  [...storedContainers.keys()].map((name) => [name, empty]),
+  // The entries are made from all names.
+) as StoredElements;
+
+/** How many elements there are in all containers. */
+export const sizeOf = (elements: StoredElements): number =>
+  Object.values(elements).reduce((sum, { size }) => sum + size, 0);
+
 const known = new WeakMap<ReadonlyMap<string, string>, ReadonlyMap<string, string>>();
 
 /** The addresses that slots leave with; the same value for the same slots, so that nobody compares it in vain. */

@@ -3,6 +3,7 @@ import type { Clock } from '../ports.ts';
 
 /** The timers of the machine. */
 export const machineTimers: Clock = {
+  monotonicMs: () => performance.now(),
   after: (delayMs, callback) => {
     const timer = setTimeout(callback, delayMs);
     return () => clearTimeout(timer);
@@ -13,6 +14,8 @@ export const machineTimers: Clock = {
 export interface ManualTimers extends Clock {
   /** Moves time on; timers fire in order, each at its own time. */
   advance(ms: number): void;
+  /** Moves time on while nothing runs, as when the process is stopped: what was due meanwhile fires late. */
+  oversleep(ms: number): void;
   /** How many timers are set. */
   readonly waiting: number;
 }
@@ -21,6 +24,7 @@ export const manualTimers = (): ManualTimers => {
   const timers = new Set<{ readonly dueMs: number; readonly callback: () => void }>();
   let nowMs = 0;
   return {
+    monotonicMs: () => nowMs,
     after: (delayMs, callback) => {
       const timer = { dueMs: nowMs + delayMs, callback };
       timers.add(timer);
@@ -34,10 +38,13 @@ export const manualTimers = (): ManualTimers => {
         [...timers].filter(({ dueMs }) => dueMs <= endMs).sort((left, right) => left.dueMs - right.dueMs)[0];
       for (let timer = nextDue(); timer !== undefined; timer = nextDue()) {
         timers.delete(timer);
-        nowMs = timer.dueMs;
+        nowMs = Math.max(nowMs, timer.dueMs);
         timer.callback();
       }
       nowMs = endMs;
+    },
+    oversleep: (ms) => {
+      nowMs += ms;
     },
     get waiting() {
       return timers.size;

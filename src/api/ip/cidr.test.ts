@@ -118,6 +118,16 @@ describe('range', () => {
     });
   });
 
+  it('is taken exactly when its ends are in order', () => {
+    const end = fc.bigInt({ min: 2n << 124n, max: (3n << 124n) - 1n });
+    fc.assert(
+      fc.property(end, end, (a, b) => {
+        const parsed = parseRange([a, b].map((value) => Address6.fromBigInt(value).correctForm()).join('-'));
+        assert.equal(parsed.ok ? 'taken' : parsed.reason, a <= b ? 'taken' : 'RangeReversed');
+      }),
+    );
+  });
+
   it('compares by number: 10.0.0.9 comes before 10.0.0.10', () => {
     assert.deepEqual(parseRange('10.0.0.9-10.0.0.10'), {
       ok: true,

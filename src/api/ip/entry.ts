@@ -9,6 +9,18 @@ export interface Entry {
   readonly interval: Interval;
 }
 
+/**
+ * What an entry means in a pool of egress IPs. A CIDR there is "the hosts of this network": the implementation that
+ * existing manifests were written for does not hand out the network and the broadcast address of an IPv4 CIDR, and
+ * neither do we. An address that is named by itself or in a range is always kept.
+ */
+export const usable = ({ kind, interval }: Entry): Interval => {
+  const { first, last } = interval;
+  // A /31 is a link with two hosts (RFC 3021) and a /32 is a host: both have no address to lose.
+  const hasBroadcast = kind === 'cidr' && familyAt(first) === 4 && last - first > 1n;
+  return hasBroadcast ? { first: first + 1n, last: last - 1n } : interval;
+};
+
 /** Reads an entry of any form; `cidrParser` says what happens to host bits. */
 export const parseEntry = (text: string, cidrParser: CidrParser): Parsed<Entry> => {
   if (text.includes('/')) {
