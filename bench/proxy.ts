@@ -12,7 +12,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
-import { setPriority, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { progressOn } from '../lab/host/progress.ts';
@@ -20,15 +20,16 @@ import { installPackages } from '../lab/setup/debian.ts';
 import { envoyProgram } from '../lab/setup/envoy.ts';
 import { proxyPorts, type ServedRule } from '../src/core/proxy/served.ts';
 import { createEnvoy } from '../src/proxy/envoy/engine.ts';
-import { createNginx } from '../src/proxy/nginx/engine.ts';
-import { type Bed, openBed } from '../src/proxy/testing/bed.ts';
+import { createNginx, type NginxParts } from '../src/proxy/nginx/engine.ts';
+import { type Bed, type MakeEngine, openBed } from '../src/proxy/testing/bed.ts';
 import { converse } from '../src/proxy/testing/client.ts';
 import { openTcpServer } from '../src/proxy/testing/outside.ts';
 import { httpRule, ruleSet, tcpRule } from '../src/proxy/testing/rules.ts';
 import { eventually } from '../src/runtime/testing/eventually.ts';
 import { enterOwnNamespace } from '../test/kernel/own-namespace.ts';
 import { median } from './dataplane/bars.ts';
-import { barePorts, startBare, startOrigin } from './proxy/bare.ts';
+import { barePorts, nginxWorkers, startBare, startOrigin } from './proxy/bare.ts';
+import { comeFirst, raiseShare } from './proxy/first.ts';
 import { requests, requestsByUrl, throughput, usageOf } from './proxy/load.ts';
 import { places } from './proxy/places.ts';
 
@@ -36,8 +37,12 @@ const LEAST_RATIO = 0.97;
 const MOST_CHANGE_MS = 1_000;
 const nginxProgram = '/usr/sbin/nginx';
 const engines = {
-  envoy: { make: createEnvoy, program: envoyProgram },
-  nginx: { make: createNginx, program: () => nginxProgram },
+  envoy: { make: createEnvoy, makeForLoad: createEnvoy, program: envoyProgram },
+  nginx: {
+    make: createNginx,
+    makeForLoad: (parts: NginxParts) => createNginx({ ...parts, workers: nginxWorkers }),
+    program: () => nginxProgram,
+  },
 } as const;
 type EngineName = keyof typeof engines;
 
@@ -57,16 +62,21 @@ const wanted = (Object.keys(engines) as EngineName[]).filter(
 
 await installPackages(progressOn(process.stderr), ['iperf3', 'nginx', 'libnginx-mod-stream', 'wrk']);
 enterOwnNamespace();
-// Before other work of the machine, with all that is started from here.
-setPriority(-10);
+comeFirst();
 for (const name of wanted) {
-  const { make, program } = engines[name];
+  const { make, makeForLoad, program } = engines[name];
+  if (flags.only !== 'change') await inBed(makeForLoad, program(), (bed) => benchLoad(name, bed));
+  if (flags.only === undefined || flags.only === 'change') {
+    await inBed(make, program(), (bed) => benchChange(name, bed));
+  }
+}
+
+async function inBed(make: MakeEngine, program: string, work: (bed: Bed) => Promise<void>): Promise<void> {
   // Where the lines of the access log go in a pod: to whoever reads the standard output.
   const sink = createWriteStream('/dev/null');
-  const bed = await openBed(make, program(), (lines) => void sink.write(lines));
+  const bed = await openBed(make, program, (lines) => void sink.write(lines));
   try {
-    if (flags.only !== 'change') await benchLoad(name, bed);
-    if (flags.only === undefined || flags.only === 'change') await benchChange(name, bed);
+    await work(bed);
   } finally {
     await bed[Symbol.asyncDispose]();
     sink.end();
@@ -77,6 +87,7 @@ async function benchLoad(name: EngineName, bed: Bed): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'sallyport-bench-proxy-'));
   await bed.serve(ruleSet());
   const ownPid = engineOf(bed);
+  if (name === 'nginx') raiseShare(ownPid);
   const bareEngine = startBare(name, engines[name].program(), folder);
   const barePid = bareEngine.pid ?? 0;
   const others = [

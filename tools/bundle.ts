@@ -31,8 +31,9 @@ const NATIVE = ['koffi', '@koromix'];
 const BANNER = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
 
 /**
- * Parts of packages that nobody asks for, but that would be read by every process: of undici all but its pool of connections,
- * of zod all languages but English.
+ * Parts of packages that nobody asks for, but that would be read by every process: of undici all but its pool of connections by
+ * HTTP/1.1, of zod all languages but English. And of Node: an `import` of `node:http` reads everything that it offers, also what it would
+ * load when asked for, a second undici with HTTP/2 and archives; with require() it does not.
  */
 export const unread: Plugin = {
   name: 'unread',
@@ -50,6 +51,16 @@ export const unread: Plugin = {
         Object.assign(Dispatcher.prototype, { request });
         export { Pool };`,
       resolveDir: root,
+    }));
+    onResolve({ filter: /\/client-h2\.js$/ }, () => ({ path: 'client-h2', namespace: 'unread' }));
+    onLoad({ filter: /^client-h2$/, namespace: 'unread' }, () => ({
+      contents: "module.exports = () => { throw new Error('HTTP/2 is not in the bundle'); };",
+    }));
+    onResolve({ filter: /^node:http$/ }, ({ path, kind }) =>
+      kind === 'import-statement' ? { path, namespace: 'unread' } : undefined,
+    );
+    onLoad({ filter: /^node:http$/, namespace: 'unread' }, () => ({
+      contents: "module.exports = require('node:http');",
     }));
     onLoad({ filter: /^locales$/, namespace: 'unread' }, () => ({
       contents: "export { default as en } from 'zod/v4/locales/en.js';",

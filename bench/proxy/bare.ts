@@ -1,15 +1,23 @@
 /**
- * Bare engines: the same programs with configuration as one would write it by hand for one TCP port and one HTTP host. They
- * log each request, what a line of ours tells too: Envoy to its standard output, which somebody reads, nginx to a file.
+ * Bare engines: the same programs with configuration as one would write it by hand for one TCP port and one HTTP host; what is
+ * for another host is refused. They log each request, with what a line of ours tells too but for the rule, as JSON: Envoy to its
+ * standard output, which somebody reads, nginx to a file.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { raiseShare } from './first.ts';
 import { places } from './places.ts';
 
 /** Ports of the bare engines; those of ours are what they are. */
 export const barePorts = { tcp: 4201, http: 4280 } as const;
+
+/**
+ * Workers of nginx under load, the bare one's and ours. With two of them it is luck how many connections each gets: one may have all and
+ * the other none, and the rate follows that more than anything else. One has them all, and the load has the other core.
+ */
+export const nginxWorkers = 1;
 
 const type = (name: string) => `type.googleapis.com/envoy.extensions.${name}`;
 
@@ -78,9 +86,13 @@ const envoyConfig = {
   },
 };
 
+const nginxLine =
+  '{"time":"$time_iso8601","client":"$remote_addr:$remote_port","host":"$host","method":"$request_method","status":$status,' +
+  '"upstream":"$upstream_addr","sent":"$upstream_bytes_sent","received":"$upstream_bytes_received","seconds":$request_time}';
+
 const nginxConfig = `
 daemon off;
-worker_processes auto;
+worker_processes ${nginxWorkers};
 pid nginx.pid;
 error_log stderr crit;
 load_module /usr/lib/nginx/modules/ngx_stream_module.so;
@@ -91,9 +103,13 @@ stream {
   server { listen ${barePorts.tcp}; proxy_pass ${places.origin}:${places.iperfPort}; }
 }
 http {
-  log_format line '$time_iso8601 $remote_addr $host $request_method $status $upstream_addr $bytes_sent $request_time';
+  log_format line escape=json '${nginxLine}';
   access_log access.log line;
   upstream web { server ${places.origin}:80; keepalive 64; }
+  server {
+    listen ${barePorts.http} default_server;
+    return 403;
+  }
   server {
     listen ${barePorts.http};
     server_name ${places.host};
@@ -119,6 +135,7 @@ export const startBare = (engine: 'envoy' | 'nginx', program: string, folder: st
   }
   const path = join(own, 'nginx.conf');
   writeFileSync(path, nginxConfig);
+  // As our engine starts its own.
   return start(program, ['-p', own, '-c', path], true);
 };
 
@@ -137,12 +154,9 @@ export const startOrigin = (program: string, folder: string): ChildProcess => {
   return start(program, ['-p', own, '-c', path]);
 };
 
-/**
- * A program with a session of its own has a share of the processor of its own too, whatever else runs (autogroup, sched(7)): a
- * bare nginx has one because our engine starts its nginx like that. Pods are in control groups, where it makes no difference.
- */
 const start = (program: string, args: readonly string[], hasOwnSession = false): ChildProcess => {
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], detached: hasOwnSession });
+  if (hasOwnSession && child.pid !== undefined) raiseShare(child.pid);
   child.stdout?.resume();
   return child;
 };

@@ -1,6 +1,6 @@
 /** Load on a proxy: bytes by iperf3, requests by wrk. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -73,9 +73,7 @@ export const usageOf = (root: number): { readonly megabytes: number; readonly cp
     try {
       const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
       bytes += Number(/^Pss:\s+(\d+) kB/m.exec(rollup)?.[1] ?? 0) * 1024;
-      const fields = statOf(pid);
-      // utime and stime in ticks of 10 ms, proc_pid_stat(5).
-      cpuMs += (Number(fields[11]) + Number(fields[12])) * 10;
+      cpuMs += runMsOf(pid);
     } catch {
       // It ended while we looked.
     }
@@ -96,8 +94,9 @@ const familyOf = (root: number): number[] => {
   return family;
 };
 
-/** The fields after the name of the program, which may hold anything. */
-const statOf = (pid: number): string[] => {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-};
+/** Processor time of all threads in nanoseconds, as the scheduler counts it: ticks would be too coarse for ratios near one. */
+const runMsOf = (pid: number): number =>
+  readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => {
+    const [nanoseconds] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ');
+    return sum + Number(nanoseconds) / 1e6;
+  }, 0);

@@ -107,11 +107,17 @@ export function membersOf(marks: readonly string[], namespaces: ReadonlySet<stri
         marks.every((mark) => seen.marks.has(mark)) || members.has(seen.parent) || netnsSet.has(seen.netns);
       if (!isMember) continue;
       members.set(seen.pid, seen);
-      if (seen.netns !== machineNamespace && seen.netns !== '') netnsSet.add(seen.netns);
+      if (seen.netns !== machineNamespace && isStillIn(seen)) netnsSet.add(seen.netns);
     }
   }
   return [...members.values()].map(({ pid, startTicks }) => ({ pid, startTicks }));
 }
+
+/**
+ * Whether the process is where it was seen. While it is there its namespace keeps its number, so that whoever was seen with the same
+ * number since is in the same namespace: programs that a test runs in a node carry no mark.
+ */
+const isStillIn = (seen: Seen): boolean => seen.netns !== '' && namespaceOf(seen.pid) === seen.netns && isRunning(seen);
 
 /** Who belongs to another lab: those that carry its mark, and their descendants that carry none. */
 function foreignIn(all: readonly Seen[], marks: readonly string[]): ReadonlySet<number> {

@@ -11,6 +11,7 @@ import { labels } from '../api/names.ts';
 import { PolicyStatus } from '../api/policy.ts';
 import {
   type ApiObject,
+  type Output,
   projectClusterPolicy,
   projectGateway,
   projectNamespace,
@@ -18,6 +19,8 @@ import {
   projectPod,
   projectPolicy,
   projectTunnel,
+  readStatus,
+  type Schema,
 } from '../core/project/index.ts';
 import type { GatewayView, NamespaceView, NodeView, PodView, PolicyView, TunnelView } from '../core/view.ts';
 import { type Followed, type FollowingDeps, follow, missingIn } from '../runtime/kube/following.ts';
@@ -176,17 +179,14 @@ const cachesBy = (follow: Follow): CacheByKind => ({
   clusterSlices: follow('clusterSlices', resourceOf('EgressClusterEndpointSlice'), sliceCache),
 });
 
-interface StatusSchema<Status> {
-  safeParse(status: unknown): { readonly success: true; readonly data: Status } | { readonly success: false };
-}
-
 /** Makes the projection of one of our kinds from that of its view. */
 const keeping =
-  <View, Status>(project: (object: ApiObject) => View, schema: StatusSchema<Status>) =>
-  (object: KubeObject & ApiObject): Kept<View, Status> => {
-    const status = schema.safeParse(object.status);
-    return { identity: identityOf(object), view: project(object), status: status.success ? status.data : undefined };
-  };
+  <View, S extends Schema>(project: (object: ApiObject) => View, schema: S) =>
+  (object: KubeObject & ApiObject): Kept<View, Output<S>> => ({
+    identity: identityOf(object),
+    view: project(object),
+    status: readStatus(schema, object),
+  });
 
 /** What is kept of any object besides its view. */
 export const identityOf = ({ metadata }: KubeObject): Identity => ({

@@ -7,7 +7,7 @@ import { BCSEgressStatus } from '../api/bcs-egress.ts';
 import { BCSEgressControllerStatus } from '../api/bcs-egress-controller.ts';
 import { resourceOf } from '../api/kinds.ts';
 import { labels, operatorName } from '../api/names.ts';
-import { type ApiObject, projectClusterInfo } from '../core/project/index.ts';
+import { type ApiObject, type Output, projectClusterInfo, readStatus, type Schema } from '../core/project/index.ts';
 import { projectEgress } from '../core/proxy/project.ts';
 import { projectProxy } from '../core/proxy/project-proxy.ts';
 import type { EgressView, ProxyView } from '../core/proxy/view.ts';
@@ -146,16 +146,13 @@ export const findMade = ({ made }: Pick<Caches, 'made'>, kind: MadeKind, key: st
   return undefined;
 };
 
-interface StatusSchema<Status> {
-  safeParse(status: unknown): { readonly success: true; readonly data: Status } | { readonly success: false };
-}
-
 const keeping =
-  <View, Status>(project: (object: ApiObject) => View, schema: StatusSchema<Status>) =>
-  (object: KubeObject & ApiObject): Kept<View, Status> => {
-    const status = schema.safeParse(object.status);
-    return { metadata: slim(object).metadata, view: project(object), status: status.success ? status.data : undefined };
-  };
+  <View, S extends Schema>(project: (object: ApiObject) => View, schema: S) =>
+  (object: KubeObject & ApiObject): Kept<View, Output<S>> => ({
+    metadata: slim(object).metadata,
+    view: project(object),
+    status: readStatus(schema, object),
+  });
 
 // Half of an object that is applied is a record of who owns which field.
 const slim = <T extends KubeObject>(object: T): T => {

@@ -39,6 +39,10 @@ interface ChaosFault {
 
 const gateways = (lab: Lab): string[] => lab.status.nodes.filter(({ gateway }) => gateway).map(({ name }) => name);
 const nodes = (lab: Lab): string[] => lab.status.nodes.map(({ name }) => name);
+/**
+ * Whether somebody is there to let the EIPs of a node go. If nobody is, a fault that keeps the other nodes from hearing it makes a second
+ * owner, as docs/explanation/failover.md says: two faults at once, which are not done here.
+ */
 const hasAgent = (lab: Lab, node: string): Promise<boolean> =>
   lab.exec(node, ['curl', '-sS', '--fail', '--max-time', '1', agentReadyUrl]).then(
     () => true,
@@ -50,12 +54,13 @@ const parts = ['kube-apiserver', 'etcd'] as const;
 const device = 'egress.vxlan';
 
 /** What foreign hands may do without opening a hole; see docs/explanation/promises.md for what does. */
-const damages: readonly { readonly what: string; readonly script: string }[] = [
-  { what: 'neighbours flushed', script: `ip neighbour flush dev ${device} nud permanent` },
-  { what: 'EIPs taken off', script: 'ip address flush dev egw-eip' },
-  { what: 'tunnel device deleted', script: `ip link delete ${device}` },
+const damages: readonly { readonly what: string; readonly isUnheard: boolean; readonly script: string }[] = [
+  { what: 'neighbours flushed', isUnheard: true, script: `ip neighbour flush dev ${device} nud permanent` },
+  { what: 'EIPs taken off', isUnheard: false, script: 'ip address flush dev egw-eip' },
+  { what: 'tunnel device deleted', isUnheard: true, script: `ip link delete ${device}` },
   {
     what: 'routing rules deleted',
+    isUnheard: false,
     script:
       'ip rule show | sed -n "s/^\\([0-9]*\\):.*fwmark 0x26.*/\\1/p" | while read p; do ip rule del priority $p; done',
   },
@@ -109,8 +114,8 @@ const faults: readonly ChaosFault[] = [
       const loss = oneOf(random, losses);
       // Cuts of two nodes would heal each other: one loss at a time.
       if (nodes(lab).some((other) => lost.has(other))) return undefined;
-      // Nobody is there to let the EIP go: two owners, as docs/explanation/failover.md says.
-      if (loss.name === 'tunnel cut' && !(await hasAgent(lab, node))) return undefined;
+      // Without its uplink a node is still heard through the tunnel.
+      if (loss.name !== 'uplink lost' && !(await hasAgent(lab, node))) return undefined;
       lost.add(node);
       await loss.strike(lab, node);
       const undo = async () => {
@@ -133,7 +138,8 @@ const faults: readonly ChaosFault[] = [
     weight: 3,
     async act(lab, random) {
       const node = oneOf(random, nodes(lab));
-      const { what, script } = oneOf(random, damages);
+      const { what, isUnheard, script } = oneOf(random, damages);
+      if (isUnheard && gateways(lab).includes(node) && !(await hasAgent(lab, node))) return undefined;
       // The device may be away already, by a reboot or another hand.
       await lab.exec(node, ['sh', '-c', `{ ${script}; } 2>/dev/null || true`]);
       return { what: `${node}: ${what}` };

@@ -4,7 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Case, cases } from '../../src/controller/admission/testing/cases.ts';
+import type { Case } from '../../src/controller/admission/testing/case.ts';
+import { cases } from '../../src/controller/admission/testing/cases.ts';
 import {
   gateway,
   isSameObject,

@@ -78,6 +78,7 @@ export const expectedRights: readonly string[] = [
   'sallyport-controller | own namespace | secrets "sallyport-heartbeat" | list watch update',
   'sallyport-controller | own namespace | secrets "sallyport-webhook" | get update',
   'sallyport-controller | own namespace | secrets | create',
+  'sallyport-controller-api-servers | default | endpointslices.discovery.k8s.io | list watch',
   'sallyport-operator | cluster | bcsegresscontrollers.bkbcs.tencent.com | list watch',
   'sallyport-operator | cluster | bcsegresscontrollers/finalizers.bkbcs.tencent.com | update',
   'sallyport-operator | cluster | bcsegresscontrollers/status.bkbcs.tencent.com | patch',

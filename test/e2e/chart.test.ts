@@ -26,9 +26,10 @@ import { type Helm, objectOf, openHelm } from './helm.ts';
 /** Turns everything on that is off by default. */
 const everything = ['networkPolicy.enabled=true', 'extraLabels.team=network', 'imagePullSecrets[0].name=registry'];
 
-/** Where proxies run by default, and where the Corefile is. */
+/** Where proxies run by default, where the Corefile is, and where Kubernetes says which addresses its API servers have. */
 const proxyNamespace = 'bcs-system';
 const dnsNamespace = 'kube-system';
+const apiServersNamespace = 'default';
 
 let controlPlane: BareControlPlane;
 let helm: Helm;
@@ -71,7 +72,7 @@ describe('every object', () => {
       const allowed = [
         undefined,
         release.namespace,
-        ...(/Role|ServiceAccount/.test(kind) ? [proxyNamespace, dnsNamespace] : []),
+        ...(/Role|ServiceAccount/.test(kind) ? [proxyNamespace, dnsNamespace, apiServersNamespace] : []),
       ];
       assert.ok(allowed.includes(namespace), what);
     }
@@ -241,6 +242,8 @@ describe('rights', () => {
     assert.equal(await may('list', 'secrets', ...ours), 'no');
     assert.equal(await may('get', 'secrets/sallyport-webhook', '--namespace', 'default'), 'no');
     assert.equal(await may('create', 'pods', ...ours), 'no');
+    assert.equal(await may('watch', 'endpointslices.discovery.k8s.io', '--namespace', apiServersNamespace), 'yes');
+    assert.equal(await may('watch', 'endpointslices.discovery.k8s.io', ...ours), 'no');
     assert.equal(await may('patch', 'nodes/any'), 'no');
     assert.equal(await may('patch', 'validatingwebhookconfigurations/another'), 'no');
     assert.equal(await may('delete', 'customresourcedefinitions/any'), 'no');

@@ -1,8 +1,8 @@
 /**
  * What `egctl why` says is what happens: for random policies, pods on every node, and destinations on both sides of every
  * edge, the outside sees exactly the source that explain() tells, and counts not one packet with another. Rounds follow each
- * other without a pause, so that policies are edited, moved and deleted on the way. A run prints its seed:
- * `SALLYPORT_SEED=N SALLYPORT_ROUNDS=M` repeats it.
+ * other without a pause, so that policies are edited, moved and deleted on the way. `SALLYPORT_SEED=N SALLYPORT_ROUNDS=M` makes
+ * other rounds, and more.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -23,8 +23,10 @@ import { loadAccess } from '../../src/runtime/kube/load-access.ts';
 import { systemClock } from '../../src/runtime/process/clock.ts';
 import { gateways, namespaces, poolsOf, type Round, roundsFor } from './egress-chance.ts';
 import { EgressWorld, type Way, ways } from './egress-world.ts';
+import { tellOfLab } from './witness.ts';
 
-const seed = Number(process.env.SALLYPORT_SEED ?? Date.now() % 1_000_000);
+/** Fixed, so that everybody runs the same rounds. In this one a policy once cut the controllers off the API server. */
+const seed = Number(process.env.SALLYPORT_SEED ?? 633_509);
 const rounds = Number(process.env.SALLYPORT_ROUNDS ?? 12);
 const nodes = ['gateway-1', 'gateway-2', 'worker-1', 'worker-2'];
 const pods = nodes.flatMap((node) =>
@@ -45,6 +47,7 @@ interface Expectation {
 describe('random policies', () => {
   let world: EgressWorld;
   let kube: KubeClient;
+  tellOfLab('e2e-random');
   before(async () => {
     world = await EgressWorld.start('e2e-random');
     const access = await loadAccess({ path: world.lab.kubeconfig });

@@ -14,8 +14,8 @@ import { tellOfLab } from './witness.ts';
 
 const nodes = ['gateway-1', 'gateway-2', 'worker-1', 'worker-2'];
 
-/** Two heartbeats and what a busy machine adds. */
-const resumedMs = 100;
+/** A silence and what a busy machine adds. */
+const resumedMs = 150;
 
 describe('failover', () => {
   let world: FailoverWorld;
@@ -53,15 +53,12 @@ describe('failover', () => {
       await expectUntouched(trial);
     });
 
-    // When nobody is left to vote, the owner may let go for a moment after all go on: failover.md tells of it.
-    test('all agents are stopped for 5 s at once: no connection is cut off', async (context) => {
+    test('all agents are stopped for 5 s at once: nothing moves, no packet is lost', async (context) => {
       const trial = await world.during(async () => {
-        await pause(world.lab, nodes, agentPattern, 5_000);
+        assert.ok((await pause(world.lab, nodes, agentPattern, 5_000)) >= nodes.length);
       }, always);
       tellOutages(context, trial);
-      assert.deepEqual(told(trial).lost, []);
-      for (const { way, outageMs } of trial.suffered) assert.ok(outageMs <= 3_000, `${way} failed for ${outageMs} ms`);
-      await expectNoStrangers();
+      await expectUntouched(trial);
     });
 
     test('every core is busy, and the agent of the owner stops for 2 s meanwhile: nothing moves, no packet is lost', async () => {
@@ -113,7 +110,7 @@ describe('failover', () => {
           const heir = lost === 'gateway-1' ? 'gateway-2' : 'gateway-1';
           assert.deepEqual(handOvers, [heir, heir]);
           for (const { mixedMs } of trial.handOvers) assert.ok(mixedMs <= 1_000, `two owners for ${mixedMs} ms`);
-          // A machine that was stopped with its kernel and goes on asks the voters first, and may send for two heartbeats meanwhile.
+          // A machine that was stopped with its kernel and goes on asks the voters first, and may send for a silence meanwhile.
           const back = world.handOversSince(healedAtMs).filter(({ mixedMs }) => mixedMs > resumedMs);
           assert.deepEqual(back, []);
           assert.equal(await world.owner(), heir);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { defaultTiming, timingOf } from '../../core/ownership/timing.ts';
 import { ip } from '../../core/testing/address.ts';
-import { ManualClock } from '../../runtime/process/clock.ts';
+import { type Clock, ManualClock } from '../../runtime/process/clock.ts';
 import { Driver, type Told } from './driver.ts';
 import { Seal } from './seal.ts';
 
@@ -35,5 +35,48 @@ describe('Driver', () => {
       [],
     );
     driver.close();
+  });
+
+  it('sends its heartbeat though packets come at every turn of a slow event loop', () => {
+    let nowMs = 0;
+    let timer: (() => void) | undefined;
+    let set = 0;
+    const clock: Clock = {
+      now: () => new Date(nowMs),
+      monotonicMs: () => nowMs,
+      after: (_, callback) => {
+        set += 1;
+        timer = callback;
+        return () => {
+          timer = undefined;
+        };
+      },
+    };
+    const sent: string[] = [];
+    const driver = new Driver({
+      node: 'a',
+      timing: timingOf(defaultTiming),
+      held: [],
+      clock,
+      seal: new Seal({ node: 'a', keys: [new Uint8Array(32)], randomNumber: () => 7 }),
+      send: (address) => sent.push(address),
+      askKernel: () => {},
+      tell: () => {},
+    });
+    driver.setAddresses(new Map([['b', '10.0.0.2']]));
+    const plan = { electorate: { ...electorate, voters: ['a', 'b', 'c'] }, gateways: ['a'], nodes: ['a'], eips: [] };
+    driver.take({ kind: 'plan', plan });
+    sent.length = 0;
+    const before = set;
+    for (let turn = 0; turn < 5; turn += 1) {
+      nowMs += 30;
+      driver.take({ kind: 'echoed', node: 'b', sequence: 0 });
+    }
+    assert.equal(set, before, 'the timer that is due stays');
+    timer?.();
+    assert.deepEqual(sent, ['10.0.0.2']);
+    assert.equal(set, before + 1);
+    driver.close();
+    assert.equal(timer, undefined);
   });
 });

@@ -51,6 +51,8 @@ export class Driver {
   readonly #askedAtMs = new Map<Ip, number>();
   #addressByNode: ReadonlyMap<string, string> = new Map();
   #cancel: () => void = nothing;
+  /** When the timer that is set fires. */
+  #firesAtMs = Infinity;
   #isClosed = false;
 
   constructor(deps: DriverDeps) {
@@ -99,10 +101,21 @@ export class Driver {
     this.#cancel();
   }
 
+  /**
+   * Sets the timer, unless one is set that fires in time. One that is due is left alone: on a busy machine packets come at every
+   * turn of the event loop, and a timer that each of them sets anew would never fire, so that no heartbeat would leave.
+   */
   #sleep(ownership: Ownership): void {
-    this.#cancel();
     const { clock } = this.#deps;
-    this.#cancel = clock.after(ownership.wakeAtMs - clock.monotonicMs(), () => this.take({ kind: 'wake' }));
+    const nowMs = clock.monotonicMs();
+    if (this.#firesAtMs <= Math.max(nowMs, ownership.wakeAtMs)) return;
+    this.#cancel();
+    this.#firesAtMs = Math.max(nowMs, ownership.wakeAtMs);
+    this.#cancel = clock.after(ownership.wakeAtMs - nowMs, () => {
+      this.#firesAtMs = Infinity;
+      if (ownership.wakeAtMs > clock.monotonicMs()) this.#sleep(ownership);
+      else this.take({ kind: 'wake' });
+    });
   }
 
   #do(effect: Effect): void {

@@ -40,7 +40,10 @@ const start = async (node: string, port: number): Promise<Runner> => {
     told: (one: Told) => told.push(one),
     failed: (error: Error) => assert.fail(error),
   };
-  const heartbeat = new Heartbeat({ node, address, port, keys, timing, held: [], firstSignature: undefined }, hooks);
+  const heartbeat = new Heartbeat(
+    { node, address, port, keys, timing, takesPart: true, held: [], firstSignature: undefined },
+    hooks,
+  );
   open.add(heartbeat);
   await heartbeat.listening();
   heartbeat.setAddresses(addresses, new Map());
@@ -77,6 +80,7 @@ describe('Heartbeat', () => {
       port: await freePort(),
       keys,
       timing,
+      takesPart: true,
       held: [],
       firstSignature: undefined,
     };

@@ -6,7 +6,8 @@ import { gatewayDeletionRules, gatewayRules } from './gateway-rules.ts';
 import { clusterInfoDeletionRules, sliceRules, tunnelRules } from './guard-rules.ts';
 import { judgeOf } from './handlers.ts';
 import { policyRules } from './policy-rules.ts';
-import { type Case, cases } from './testing/cases.ts';
+import type { Case } from './testing/case.ts';
+import { cases } from './testing/cases.ts';
 import {
   configOf,
   edgePools,

@@ -24,6 +24,8 @@ export interface Own {
   backedAtMs: number;
   /** Owned: held until then whatever the voters say. Others: given up then. */
   untilMs: number;
+  /** Whether it is held longer because this node was held up, and voters have not renewed its time since. */
+  isExcused: boolean;
   /** The other node of a move by plan, and until when it matters. */
   other: { readonly node: string; readonly untilMs: number } | undefined;
 }
@@ -83,7 +85,7 @@ export class Holdings {
     const keeps = state === 'asking' && mode !== 'owned' ? mode : undefined;
     const votes = { granted: 0, refused: 0, abstained: 0, backedAtMs: nowMs };
     const other = keeps === undefined ? undefined : before?.other;
-    const own: Own = { eip, epoch, state, keeps, ...votes, untilMs, other };
+    const own: Own = { eip, epoch, state, keeps, ...votes, untilMs, isExcused: false, other };
     this.#ownByEip.set(eip, own);
     this.noteEpoch(eip, epoch);
     return own;
@@ -153,7 +155,7 @@ export class Holdings {
     if (place < 0) return;
     for (const own of this.#ownByEip.values()) {
       if (own.state !== 'owned' || this.heldUntilMs(own, nowMs) <= nowMs) continue;
-      own.untilMs = Math.max(own.untilMs, nowMs + this.#timing.extensionMs);
+      own.untilMs = Math.max(own.untilMs, nowMs + this.#timing.revoteMs);
     }
     this.#clear(place);
     this.#losses[place] = -1;

@@ -89,9 +89,25 @@ const mutations: readonly Mutation[] = [
   {
     name: 'an owner that was held up lets go before it has asked',
     file: 'ownership.ts',
-    from: 'own.untilMs = Math.max(own.untilMs, untilMs);',
-    to: 'own.untilMs = Math.max(own.untilMs, nowMs);',
-    kind: 'agents',
+    from: 'own.untilMs = nowMs + (own.isExcused ? leftMs : Math.max(leftMs, freshMs));',
+    to: '',
+    kind: 'together',
+    firstSeed: 1,
+  },
+  {
+    name: 'an owner whose time was over while it was held up lets go',
+    file: 'ownership.ts',
+    from: 'holdings.heldUntilMs(own, sinceMs)) < sinceMs',
+    to: 'holdings.heldUntilMs(own, sinceMs)) <= sinceMs',
+    kind: 'together',
+    firstSeed: 7_000,
+  },
+  {
+    name: 'an owner that is held up again and again has no time left',
+    file: 'ownership.ts',
+    from: 'own.isExcused ? leftMs : Math',
+    to: 'own.isExcused ? 0 : Math',
+    kind: 'together',
     firstSeed: 1,
   },
   {
@@ -108,7 +124,7 @@ const mutations: readonly Mutation[] = [
     from: 'if (isSpeaking && this.lacks(own, place) && !hasAbstained) return this.backedUntilMs(own);',
     to: '',
     kind: 'storm',
-    firstSeed: 1_900,
+    firstSeed: 14_500,
   },
   {
     name: 'a voter that has just started votes at once',

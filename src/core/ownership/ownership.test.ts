@@ -59,6 +59,50 @@ describe('Ownership', () => {
     assert.ok((first?.atMs ?? 0) < (second?.atMs ?? 0));
   });
 
+  it('keeps the EIPs when all agents are stopped together, for any time that kernels hold by themselves', () => {
+    const stage = started({ graceMs: 30_000 });
+    let atMs = 300;
+    for (const forMs of [20, 40, 70, 90, 150, 1_000, 5_000, 26_000]) {
+      for (const node of stage.network.nodes) {
+        stage.network.at(atMs, () => stage.network.pause(node));
+        stage.network.at(atMs + forMs, () => stage.network.resume(node));
+      }
+      atMs += forMs + 300;
+      stage.run(atMs);
+    }
+    assert.deepEqual(eventsIn(stage.told, 300), []);
+    assert.deepEqual(ownersOf(stage), ['n0']);
+  });
+
+  it('lets an owner that stood still with its whole machine let go with the first answers', () => {
+    const stage = started();
+    const owner = stage.node(0);
+    isolate(stage, owner);
+    stage.network.pause(owner);
+    stage.run(1_300);
+    assert.ok(ownersOf(stage).includes('n1'));
+    stage.network.healLinks();
+    stage.network.resume(owner);
+    stage.run(1_300 + 2 * stage.timing.heartbeatMs);
+    assert.deepEqual(ownersOf(stage), ['n1']);
+    stage.run(2_000);
+    assert.deepEqual(ownersOf(stage), ['n1']);
+  });
+
+  it('lets an owner that is cut off let go also when it is held up again and again', () => {
+    const stage = started();
+    const owner = stage.node(0);
+    isolate(stage, owner);
+    for (let atMs = 310; atMs < 1_000; atMs += 45) {
+      stage.network.at(atMs, () => stage.network.pause(owner));
+      stage.network.at(atMs + 40, () => stage.network.resume(owner));
+    }
+    stage.run(900);
+    const [first] = eventsIn(stage.told, 300).filter(({ node }) => node === owner.name);
+    assert.equal(first?.cause, 'voters lost');
+    assert.deepEqual(ownersOf(stage), ['n1']);
+  });
+
   it('keeps the EIP when a vote is added while another voter is lost, although the new majority has to be asked', () => {
     const stage = started({ witnesses: 1 });
     const three = { generation: 1, voters: ['n0', 'n1', 'n2'], hasApi: false };

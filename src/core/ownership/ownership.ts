@@ -120,20 +120,24 @@ export class Ownership {
   }
 
   /**
-   * This node was held up, by its scheduler or by a stop: messages that came meanwhile are not read yet, so nobody counts
-   * as silent for that time, and what was owned when it began is held a little longer, until voters have answered.
+   * This node was held up, by its scheduler or by a stop: messages that came meanwhile are not read yet, so nobody counts as
+   * silent for that time, and what was owned when it began is held longer: those who were held up as well need a while to answer.
+   * Once only until its time is renewed by voters; if this node is held up again before, it merely loses nothing of that time.
    */
   #excuse(lateMs: number, nowMs: number): void {
     const { hearing, holdings, timing } = this.#context;
-    hearing.forgive(lateMs, nowMs);
-    const untilMs = nowMs + Math.min(lateMs, timing.extensionMs);
+    const sinceMs = this.#wakeAtMs;
+    const freshMs = Math.min(2 * lateMs, timing.extensionMs);
     for (const own of holdings.all) {
-      const wasHeld = Math.max(own.untilMs, holdings.heldUntilMs(own, nowMs)) > this.#wakeAtMs;
-      if (own.state === 'owned' && wasHeld) own.untilMs = Math.max(own.untilMs, untilMs);
+      if (own.state !== 'owned' || Math.max(own.untilMs, holdings.heldUntilMs(own, sinceMs)) < sinceMs) continue;
+      const leftMs = Math.max(0, own.untilMs - sinceMs);
+      own.untilMs = nowMs + (own.isExcused ? leftMs : Math.max(leftMs, freshMs));
+      own.isExcused = true;
     }
+    hearing.forgive(lateMs, nowMs);
     this.#nextBeatMs = nowMs;
     this.#wakeAtMs = nowMs;
-    this.#asksAllUntilMs = untilMs;
+    this.#asksAllUntilMs = nowMs + freshMs;
   }
 
   #wake(nowMs: number): void {
@@ -204,9 +208,14 @@ export class Ownership {
           own.other = undefined;
           this.#context.hasChanged = true;
         }
-        if (holdings.backedUntilMs(own) > nowMs) own.backedAtMs = nowMs;
-        else if (holdings.isHopeless(own) || Math.max(own.untilMs, holdings.heldUntilMs(own, nowMs)) <= nowMs) {
-          this.#context.letGo(own, 'voters lost', undefined);
+        if (holdings.backedUntilMs(own) > nowMs) {
+          own.backedAtMs = nowMs;
+          own.isExcused = false;
+        } else {
+          const heldUntilMs = holdings.heldUntilMs(own, nowMs);
+          if (holdings.isHopeless(own) || Math.max(own.untilMs, heldUntilMs) <= nowMs) {
+            this.#context.letGo(own, 'voters lost', undefined);
+          } else if (heldUntilMs > nowMs) own.isExcused = false;
         }
       } else if (own.state === 'asking') {
         if (own.untilMs <= nowMs || holdings.isHopeless(own)) this.#candidacy.withdraw(own, nowMs);

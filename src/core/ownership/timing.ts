@@ -33,8 +33,10 @@ export interface Timing {
   readonly renewMs: number;
   /** A timer of our own that fires later than this means that we were held up, and that silence proves nothing. */
   readonly lateMs: number;
-  /** The most that an owner which was held up may hold beyond its time while it asks the voters. */
+  /** The most that an owner which was held up may hold beyond its time while it asks the voters: they have a silence to answer. */
   readonly extensionMs: number;
+  /** How long an owner waits for the vote of a voter that has started anew. */
+  readonly revoteMs: number;
   /** How long a node that has handed an EIP over carries its packets on. */
   readonly lingerMs: number;
   /** How long the node that got it hands on to the one before what it does not know: while that one surely carries it. */
@@ -63,7 +65,8 @@ export const timingOf = ({ heartbeatMs, heartbeatCount, graceMs }: TimingSetting
     leaseMs: 0.9 * (graceMs - silenceMs),
     renewMs: graceMs / 20,
     lateMs: heartbeatMs / 2,
-    extensionMs: 2 * heartbeatMs,
+    extensionMs: silenceMs,
+    revoteMs: 2 * heartbeatMs,
     lingerMs: 20 * silenceMs,
     handBackMs: 15 * silenceMs,
   };

@@ -29,8 +29,8 @@ export const createdAtMsOf = ({ creationTimestamp }: Metadata): number => {
 };
 
 /** A zod schema of src/api, and the type of what it gives. */
-type Schema = Parameters<typeof lower>[0];
-type Output<S extends Schema> = S['_zod']['output'];
+export type Schema = Parameters<typeof lower>[0];
+export type Output<S extends Schema> = S['_zod']['output'];
 
 /** A spec as far as it can be read. */
 export interface ReadSpec<T> {

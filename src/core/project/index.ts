@@ -3,7 +3,7 @@
  * `problems`, never an exception, and never touches another object. Read ../view.ts first; it has the result types.
  * Nothing is decided here.
  */
-export type { ApiObject, Metadata } from './api-object.ts';
+export { type ApiObject, type Metadata, type Output, readStatus, type Schema } from './api-object.ts';
 export { electorateOf, projectClusterInfo, projectElectorate, projectSettings } from './cluster.ts';
 export { projectGateway } from './gateway.ts';
 export {

@@ -2,7 +2,6 @@
  * nginx as an engine. A change is a new generation: rendered, tested by the program itself, put in place in one step, and
  * watched until it is live; what goes wrong on the way costs the rules that are guilty, or the change, never what serves.
  */
-
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { EgressError } from '../../api/error.ts';
@@ -38,6 +37,8 @@ export interface NginxParts extends EngineParts {
   readonly names?: NameSource;
   /** How many older generations may finish their connections at the same time, and how long a change waits for room. */
   readonly draining?: Pick<DrainDeps, 'most' | 'waitMs'>;
+  /** How many processes serve; one for each core if it is not said. */
+  readonly workers?: number;
 }
 
 /** Connections of an older generation may go on for so long; a change never waits for them. */
@@ -108,7 +109,7 @@ class Nginx implements ProxyEngine {
   }
 
   async run(signal: AbortSignal): Promise<void> {
-    const { program, folder, clock, log } = this.#parts;
+    const { program, folder, clock, log, workers = availableParallelism() } = this.#parts;
     const counting = new AbortController();
     const working = [this.#tail(counting.signal), this.#followNames(counting.signal)];
     try {
@@ -116,7 +117,7 @@ class Nginx implements ProxyEngine {
       this.#settings = {
         folder,
         streamModule,
-        workers: availableParallelism(),
+        workers,
         hasIpv6: existsSync('/proc/net/if_inet6'),
         isRoot: process.getuid?.() === 0,
         drainSeconds: DRAIN_SECONDS,

@@ -5,6 +5,7 @@
  */
 import { LineReader } from './access-log.ts';
 import type { Counts } from './counts.ts';
+import { type KnownRule, KnownRules } from './known-rules.ts';
 
 export interface LogReaderDeps {
   /** The rule of an identifier in the configuration. */
@@ -35,11 +36,6 @@ const gap = {
   received: ',"bytesReceived":'.length,
 } as const;
 
-interface KnownRule {
-  readonly id: string;
-  readonly bytes: Buffer;
-}
-
 export class LogReader {
   readonly #deps: LogReaderDeps;
   readonly #lines: LineReader;
@@ -48,8 +44,7 @@ export class LogReader {
   #secondText = Buffer.alloc(0);
   /** The rule of the last line and the bytes of its id. */
   #rule: KnownRule = { id: '', bytes: Buffer.alloc(0) };
-  /** Ids by a sum of their bytes. */
-  readonly #rules = new Map<number, KnownRule[]>();
+  readonly #rules = new KnownRules();
   /** Where the next number or text begins, in the line that is read. */
   #at = 0;
 
@@ -148,20 +143,9 @@ export class LogReader {
     const length = last.length;
     let at = 0;
     while (at < length && bytes[from + at] === last[at]) at += 1;
-    if (at < length || bytes[from + length] !== QUOTE || length === 0) this.#lookUp(bytes, from);
+    if (at < length || bytes[from + length] !== QUOTE || length === 0) this.#rule = this.#rules.at(bytes, from, QUOTE);
     this.#at = from + this.#rule.bytes.length;
     return this.#rule.id;
-  }
-
-  #lookUp(bytes: Buffer, from: number): void {
-    let sum = 0;
-    let end = from;
-    for (; end < bytes.length && bytes[end] !== QUOTE; end += 1) sum = (sum * 31 + (bytes[end] ?? 0)) | 0;
-    const own = bytes.subarray(from, end);
-    const known = this.#rules.get(sum) ?? [];
-    const found = known.find((rule) => rule.bytes.equals(own));
-    this.#rule = found ?? { id: own.toString('latin1'), bytes: Buffer.from(own) };
-    if (found === undefined) this.#rules.set(sum, [...known, this.#rule]);
   }
 
   #writeTime(bytes: Buffer, at: number, ms: number): void {

@@ -36,6 +36,40 @@ const agents = (options: ScheduleOptions, chance: Chance): readonly string[] => 
   return [...stage.judge.faults, ...compare(before, ownersIn(stage), 'though only agents were down')];
 };
 
+/**
+ * Every agent is stopped at about the same time, for as long as kernels hold by themselves, and goes on at about the same time,
+ * by fits and starts: nothing may move or be let go.
+ */
+const together = (options: ScheduleOptions, chance: Chance): readonly string[] => {
+  const links = { loss: chance.pick([0, 0.005]), doubling: 0.01, delayMs: [0.2, 3] as const, stragglers: 0 };
+  const stage = stageOf(options, { ...sizes(chance), links, graceMs: 10_000, skew: 0.02 }, chance);
+  const { network, timing, run, settle } = stage;
+  settle(2 * STARTED_MS);
+  const startedMs = network.timeMs + 60;
+  run(startedMs);
+  const before = ownersIn(stage);
+  const forMs = chance.between(5, chance.pick([100, 500, 0.9 * timing.leaseMs]));
+  const apartMs = chance.pick([0, 5, 40, 200]);
+  let lastMs = startedMs;
+  for (const node of network.nodes) {
+    const fromMs = startedMs + chance.between(0, Math.min(apartMs, forMs));
+    let untilMs = startedMs + forMs + chance.between(0, apartMs);
+    const stop = (from: number, until: number): void => {
+      network.at(from, () => network.pause(node));
+      network.at(until, () => network.resume(node));
+      lastMs = Math.max(lastMs, until);
+    };
+    stop(fromMs, untilMs);
+    for (let left = chance.below(6); left > 0; left -= 1) {
+      const againMs = untilMs + chance.between(0.5, 30);
+      untilMs = againMs + chance.between(1, 60);
+      stop(againMs, untilMs);
+    }
+  }
+  run(lastMs + 1.5 * timing.silenceMs);
+  return [...stage.judge.faults, ...compare(before, ownersIn(stage), 'though all agents were stopped together')];
+};
+
 /** The owner loses its power: its EIPs have another owner soon, those of others do not move. */
 const loss = (options: ScheduleOptions, chance: Chance): readonly string[] => {
   const links = { loss: chance.pick([0, 0, 0.01]), doubling: 0, delayMs: [0.2, 2] as const, stragglers: 0 };
@@ -160,12 +194,12 @@ const ownersIn = ({ eips, judge }: Stage): readonly string[] =>
 const compare = (before: readonly string[], after: readonly string[], why: string): readonly string[] =>
   before.flatMap((owner, index) => (owner === after[index] ? [] : [`${owner} became ${after[index]} ${why}`]));
 
-const histories = { storm, agents, loss, move, partition } as const;
+const histories = { storm, agents, together, loss, move, partition } as const;
 
 export type Kind = keyof typeof histories;
 
 /** All kinds, the one with everything first. */
-export const kinds = ['storm', 'agents', 'loss', 'move', 'partition'] as const satisfies readonly Kind[];
+export const kinds = ['storm', 'agents', 'together', 'loss', 'move', 'partition'] as const satisfies readonly Kind[];
 
 /** Runs the history of a seed. */
 export const run = (kind: Kind, options: ScheduleOptions): readonly string[] =>

@@ -30,6 +30,7 @@ export interface Node {
   incarnation: number;
   isPowered: boolean;
   isPaused: boolean;
+  pausedAtMs: number;
   hasApi: boolean;
   /** What the kernel holds, and until when by the node's clock. */
   kernel: ReadonlyMap<Ip, Omit<Held, 'eip'>>;
@@ -96,6 +97,7 @@ export class Network {
       incarnation: 0,
       isPowered: true,
       isPaused: false,
+      pausedAtMs: -Infinity,
       hasApi: true,
       kernel: new Map(),
       leaseUntilMs: -Infinity,
@@ -172,15 +174,19 @@ export class Network {
 
   /** Stops the agent; what is sent to it waits. */
   pause(node: Node): void {
-    if (node.agent !== undefined) node.isPaused = true;
+    if (node.agent === undefined || node.isPaused) return;
+    node.isPaused = true;
+    node.pausedAtMs = this.timeMs;
   }
 
   resume(node: Node): void {
     if (!node.isPaused || node.agent === undefined) return;
     node.isPaused = false;
-    // Its start may excuse it for longer.
-    const untilMs = this.timeMs + 1.2 * this.#settings.timing.extensionMs;
-    node.excusedUntilMs = Math.max(node.excusedUntilMs, untilMs);
+    const forMs = this.timeMs - node.pausedAtMs;
+    // It may hold for so much longer; an earlier stop, or its start, may excuse it for longer still.
+    const untilMs = this.timeMs + 1.2 * Math.min(2 * forMs, this.#settings.timing.extensionMs);
+    const wasExcused = node.excusedUntilMs > node.pausedAtMs;
+    node.excusedUntilMs = Math.max(wasExcused ? node.excusedUntilMs + forMs : 0, untilMs);
     const inbox = node.inbox.splice(0);
     // Timers before packets, or the other way round: both happen.
     const isTimerFirst = this.#settings.chance.isLucky(0.5);

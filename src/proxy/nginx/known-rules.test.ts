@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { KnownRules, MOST_KNOWN } from './known-rules.ts';
+
+const QUOTE = 0x22;
+const lineOf = (id: string): Buffer => Buffer.from(`{"rule":"${id}","more":1}`);
+const FROM = '{"rule":"'.length;
+
+describe('known rules', () => {
+  it('are found by their bytes, whatever was asked before', () => {
+    const id = fc.stringMatching(/^[a-c/.-]{0,6}$/);
+    fc.assert(
+      fc.property(fc.array(id, { maxLength: 40 }), (ids) => {
+        const known = new KnownRules();
+        assert.deepEqual(
+          ids.map((one) => known.at(lineOf(one), FROM, QUOTE).id),
+          ids,
+        );
+        assert.equal(known.count, new Set(ids).size);
+      }),
+    );
+  });
+
+  it('are told apart when their sums are the same', () => {
+    const known = new KnownRules();
+    // 31 * 'a' + 'b' is 31 * 'b' + 'C'.
+    assert.equal(known.at(lineOf('ab'), FROM, QUOTE).id, 'ab');
+    assert.equal(known.at(lineOf('bC'), FROM, QUOTE).id, 'bC');
+    assert.equal(known.at(lineOf('ab'), FROM, QUOTE).id, 'ab');
+    assert.equal(known.count, 2);
+  });
+
+  it('do not become more and more while rules come and go', () => {
+    const known = new KnownRules();
+    for (let index = 0; index < 5 * MOST_KNOWN; index += 1) {
+      const id = `team/egress/rule-${index}`;
+      assert.equal(known.at(lineOf(id), FROM, QUOTE).id, id);
+      assert.equal(known.at(lineOf('team/egress/stays'), FROM, QUOTE).id, 'team/egress/stays');
+      assert.ok(known.count <= MOST_KNOWN);
+    }
+  });
+
+  it('keep their bytes when those of the line are used again', () => {
+    const known = new KnownRules();
+    const line = lineOf('first');
+    const rule = known.at(line, FROM, QUOTE);
+    line.fill(0);
+    assert.equal(rule.bytes.toString(), 'first');
+  });
+});

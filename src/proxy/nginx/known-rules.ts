@@ -1,0 +1,45 @@
+/**
+ * KnownRules has the ids of rules by their bytes, so that a line of the log needs no text made for it. Rules come and go, and lines
+ * do not tell which are gone: when it knows very many it forgets all of them, and knows those in use again at their next line.
+ */
+
+export interface KnownRule {
+  readonly id: string;
+  readonly bytes: Buffer;
+}
+
+/** Far more than the rules that have such lines at a time (render-hosts.ts). */
+export const MOST_KNOWN = 1024;
+
+export class KnownRules {
+  /** Rules by a sum of their bytes. */
+  readonly #bySum = new Map<number, readonly KnownRule[]>();
+  #count = 0;
+
+  /** How many are known now. */
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The rule whose id begins there and ends before the byte `end`, or with the bytes. */
+  at(bytes: Buffer, from: number, end: number): KnownRule {
+    let sum = 0;
+    let to = from;
+    for (; to < bytes.length && bytes[to] !== end; to += 1) sum = (sum * 31 + (bytes[to] ?? 0)) | 0;
+    const own = bytes.subarray(from, to);
+    const found = this.#bySum.get(sum)?.find((rule) => rule.bytes.equals(own));
+    return found ?? this.#learn(sum, own);
+  }
+
+  #learn(sum: number, own: Buffer): KnownRule {
+    if (this.#count >= MOST_KNOWN) {
+      this.#bySum.clear();
+      this.#count = 0;
+    }
+    // The bytes of a line belong to somebody else soon.
+    const rule = { id: own.toString('latin1'), bytes: Buffer.from(own) };
+    this.#bySum.set(sum, [...(this.#bySum.get(sum) ?? []), rule]);
+    this.#count += 1;
+    return rule;
+  }
+}
