@@ -36,7 +36,7 @@ type monitor struct {
 	cmd    *exec.Cmd
 	stdio  *stdio
 	log    *logfile.File // nil without a log
-	mounts string        // name of the container's mount namespace
+	mounts *os.File      // the container's mount namespace, held until nobody is left in it
 	fanout fanout
 
 	mu     sync.Mutex // guards reaped: a signal must not go to a pid that is free again
@@ -99,11 +99,11 @@ func (m *monitor) start() error {
 		return err
 	}
 	// Asked now, because the program may have ended when the handshake is over.
-	mounts, nameErr := mountNamespace(m.cmd.Process.Pid)
+	mounts, openErr := openMounts(m.cmd.Process.Pid)
 	report, err := parent.Finish(what)
 	m.mounts = mounts
 	m.stdio.started(report.Terminal)
-	return errors.Join(err, nameErr)
+	return errors.Join(err, openErr)
 }
 
 // plan says which stage to run and in which new namespaces, and enters the pid
