@@ -286,6 +286,18 @@ describe('Steward', () => {
     assert.equal(thread().data.takesPart, true);
   });
 
+  it('forgets who owned an EIP that no policy has any more: when it is given again, its record counts', async () => {
+    const steward = open(owner);
+    await pass(steward, owner, [eip]);
+    thread().hooks.told({ kind: 'owner', eip, epoch: 5, node: other });
+    assert.equal(steward.ownership()?.owners.get(eip), other);
+    const { policies } = facts;
+    facts = { ...facts, policies: [] };
+    assert.equal(steward.ownership()?.owners.size, 0);
+    facts = { ...facts, policies };
+    assert.equal(steward.ownership()?.owners.size, 0);
+  });
+
   it('follows the owner of the latest epoch', async () => {
     const steward = open(owner);
     await pass(steward, owner, [eip]);

@@ -81,6 +81,7 @@ export class Steward {
     const record = this.#record;
     const plan = record.plan();
     if (!this.#isOn || plan === undefined) return undefined;
+    this.#forget();
     return {
       owners: record.owners(this.#told),
       holds: this.#holds,
@@ -274,10 +275,14 @@ export class Steward {
 
   #note(eip: Ip, { node, epoch }: KnownOwner): void {
     if (epoch < (this.#told.get(eip)?.epoch ?? 0)) return;
-    // What is no longer recorded is forgotten here, so that it does not pile up.
+    this.#told = new Map([...this.#told, [eip, { node, epoch }]]);
+  }
+
+  /** What is no longer recorded is over: if the address is given again, perhaps to another node, its epochs may begin anew. */
+  #forget(): void {
     const recorded = this.#record.eips();
-    const kept = [...this.#told].filter(([known]) => known !== eip && recorded.has(known));
-    this.#told = new Map([...kept, [eip, { node, epoch }]]);
+    const kept = [...this.#told].filter(([eip]) => recorded.has(eip));
+    if (kept.length < this.#told.size) this.#told = new Map(kept);
   }
 
   /** Tells the mirror what this node owns and who follows. */

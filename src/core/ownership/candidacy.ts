@@ -62,7 +62,7 @@ export class Candidacy {
       // The pause after asking in vain is for others to have their turn; what was handed to us is meant for nobody else.
       const isMeant = vote?.isReleased === true && vote.to === node;
       if (!isMeant && nowMs < (this.#retryByEip.get(eip)?.atMs ?? 0)) continue;
-      const epoch = Math.max(one.epoch, vote?.epoch ?? 0, holdings.usedEpoch(eip)) + 1;
+      const epoch = Math.max(one.epoch, vote?.epoch ?? 0, voter.pastEpoch(eip), holdings.usedEpoch(eip)) + 1;
       const cause = isTaken ? 'silence' : vote?.isReleased && vote.node !== node ? 'handed over' : 'start';
       this.#startByEip.set(eip, { cause, before: vote?.node });
       holdings.put(eip, epoch, 'asking', nowMs, nowMs + 2 * this.#context.timing.silenceMs);

@@ -134,6 +134,22 @@ const mutations: readonly Mutation[] = [
     kind: 'storm',
     firstSeed: 2_000,
   },
+  {
+    name: 'voters forget the epochs of an EIP with it',
+    file: 'voter.ts',
+    from: 'this.#pastByEip.set(eip, { eip, node, epoch });',
+    to: '',
+    kind: 'again',
+    firstSeed: 1,
+  },
+  {
+    name: 'the last owner of an EIP that was given up is the first to have it when it is given again',
+    file: 'ownership.ts',
+    from: 'if (!before.has(eip)) voter.begin(eip);',
+    to: '',
+    kind: 'again',
+    firstSeed: 1,
+  },
 ];
 
 const TRIES = 6_000;

@@ -314,16 +314,19 @@ export class Ownership {
     const isOtherElectorate = generation > 0 && plan.electorate.generation !== generation;
     if (isOtherElectorate) this.#keepPromises(plan.electorate.generation, nowMs);
     context.plan = plan;
+    const before = context.plannedByEip;
     context.plannedByEip = new Map(plan.eips.map((planned) => [planned.eip, planned]));
     context.members = [...new Set([...plan.gateways, ...plan.electorate.voters])].filter((name) => name !== node);
     context.isGateway = plan.gateways.includes(node);
     holdings.setElectorate(plan.electorate);
     voter.keepOnly(context.plannedByEip, nowMs);
     this.#candidacy.keepOnly(context.plannedByEip);
+    this.#replies.keepOnly(context.plannedByEip);
     for (const member of context.members) hearing.presume(member, nowMs);
     for (const { eip, epoch, candidates } of plan.eips) {
       const [owner] = candidates;
       if (owner === undefined) continue;
+      if (!before.has(eip)) voter.begin(eip);
       // Whom the API names may hold it with an agent that is down: its kernel is asked before anybody takes it.
       hearing.presume(owner, nowMs);
       voter.presume(eip, owner, epoch);

@@ -7,7 +7,7 @@ import type { Claim, Holding, Notice, Release, Wanted } from './message.ts';
 export class Replies {
   readonly #context: Context;
   readonly #candidacy: Candidacy;
-  readonly #ownerEpochByEip = new Map<Ip, number>();
+  readonly #ownerByEip = new Map<Ip, { readonly node: string; readonly epoch: number }>();
 
   constructor(context: Context, candidacy: Candidacy) {
     this.#context = context;
@@ -68,10 +68,17 @@ export class Replies {
       const own = holdings.get(eip);
       if (own?.state === 'owned' && own.epoch < epoch) this.#context.letGo(own, 'later epoch', from);
       this.#context.voter.presume(eip, from, epoch);
-      if (epoch <= (this.#ownerEpochByEip.get(eip) ?? 0)) continue;
-      this.#ownerEpochByEip.set(eip, epoch);
+      const known = this.#ownerByEip.get(eip);
+      // No two nodes own with the same epoch: if they say so the EIP was given up and given again, and voters did not remember it.
+      if (known !== undefined && (epoch < known.epoch || (epoch === known.epoch && from === known.node))) continue;
+      this.#ownerByEip.set(eip, { node: from, epoch });
       this.#context.emit({ kind: 'owner', eip, epoch, node: from });
     }
+  }
+
+  /** Forgets EIPs that no longer exist: when one is given again, its epochs may begin anew. */
+  keepOnly(eips: ReadonlyMap<Ip, unknown>): void {
+    for (const eip of [...this.#ownerByEip.keys()]) if (!eips.has(eip)) this.#ownerByEip.delete(eip);
   }
 
   /** Another machine has our EIP: if it is an agent's node with an earlier epoch it lets go when it hears us. */

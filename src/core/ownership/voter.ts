@@ -26,10 +26,18 @@ export interface Judgement {
   readonly doubted: ReadonlyMap<string, readonly Holding[]>;
 }
 
+/** Of this many EIPs that no longer exist the last epoch is remembered. */
+const pastLimit = 65_536;
+
 export class Voter {
   readonly #hearing: Hearing;
   readonly #abstainsUntilMs: number;
   readonly #voteByEip = new Map<Ip, Vote>();
+  /**
+   * The last epochs of EIPs that no longer exist. An address may be given again, to another node: if epochs began anew with it, nodes
+   * would take the word of its new owner for an old one.
+   */
+  readonly #pastByEip = new Map<Ip, Holding & { readonly node: string }>();
   readonly #countByHolder = new Map<string, number>();
   readonly #lossesByNode = new Map<string, number>();
 
@@ -40,6 +48,11 @@ export class Voter {
 
   voteFor(eip: Ip): Vote | undefined {
     return this.#voteByEip.get(eip);
+  }
+
+  /** The last epoch that an EIP had when it existed before; 0 if it did not. */
+  pastEpoch(eip: Ip): number {
+    return this.#pastByEip.get(eip)?.epoch ?? 0;
   }
 
   /** The nodes that have a vote of ours. */
@@ -82,6 +95,8 @@ export class Voter {
         // Better hearsay than that of the API: nobody else gets this vote while the sender is heard.
         if (isOwned && (vote === undefined || vote.epoch <= epoch)) this.#give(eip, from, epoch);
         refused.push({ eip, epoch: 0, why: 'starting' });
+      } else if (this.#isPast(from, { eip, epoch })) {
+        refused.push({ eip, epoch: this.pastEpoch(eip), why: 'epoch' });
       } else if (vote === undefined || (vote.node === from && vote.epoch <= epoch)) {
         this.#give(eip, from, epoch);
         granted.push({ eip, epoch });
@@ -120,9 +135,30 @@ export class Voter {
   keepOnly(eips: ReadonlyMap<Ip, unknown>, nowMs: number): void {
     for (const [eip, vote] of [...this.#voteByEip]) {
       if (eips.has(eip) || (!vote.isReleased && this.#hearing.isAlive(vote.node, nowMs))) continue;
-      this.#uncount(eip);
-      this.#voteByEip.delete(eip);
+      this.#forget(eip, vote);
     }
+  }
+
+  /** An EIP exists that did not: who had it before, and whom that one meant to follow, does not matter any more. */
+  begin(eip: Ip): void {
+    const vote = this.#voteByEip.get(eip);
+    if (vote?.isReleased) this.#forget(eip, vote);
+  }
+
+  #forget(eip: Ip, { node, epoch }: Vote): void {
+    this.#uncount(eip);
+    this.#voteByEip.delete(eip);
+    if (epoch < this.pastEpoch(eip)) return;
+    this.#pastByEip.delete(eip);
+    this.#pastByEip.set(eip, { eip, node, epoch });
+    const [oldest] = this.#pastByEip.keys();
+    if (oldest !== undefined && this.#pastByEip.size > pastLimit) this.#pastByEip.delete(oldest);
+  }
+
+  /** Whether a claim is of an epoch from before the EIP was given again. Who had the last one may still have it: not all hear of an end. */
+  #isPast(from: string, { eip, epoch }: Holding): boolean {
+    const past = this.#pastByEip.get(eip);
+    return past !== undefined && (epoch < past.epoch || (epoch === past.epoch && from !== past.node));
   }
 
   #give(eip: Ip, node: string, epoch: number): void {

@@ -8,7 +8,8 @@ const shareByKind: Readonly<Record<Kind, number>> = {
   together: 1,
   loss: 2,
   move: 2,
-  partition: 7,
+  again: 1,
+  partition: 6,
 };
 const SHOWN = 10;
 
