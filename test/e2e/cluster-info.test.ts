@@ -71,6 +71,8 @@ test('I00001 the status is the cluster: Services from the ServiceCIDR API, pods 
   assert.deepEqual(now.egressIgnoreCIDR, {
     clusterIP: { ipv4: [ipv4], ipv6: [ipv6] },
     nodeIP: { ipv4: ['192.0.2.1', '192.0.2.2'], ipv6: [] },
+    // This API server is on the loopback address, which is no endpoint; test/e2e/egress-coexistence.test.ts has one that is.
+    apiServer: { ipv4: [], ipv6: [] },
     podCIDR: { ipv4: ['10.244.0.0/23'], ipv6: [] },
     custom: { ipv4: ['198.51.100.0/24'], ipv6: [] },
   });

@@ -1,11 +1,14 @@
 /** Every feature of a policy in packets, as the outside sees them: TCP, UDP and ICMP, IPv4 and IPv6. */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { addresses } from '../../lab/cluster/shape.ts';
+import { must } from '../../lab/host/command.ts';
 import { until } from '../../lab/host/wait.ts';
 import { EgressWorld, eip, type Pair, patientMs, ways } from './egress-world.ts';
 import { tellOfLab } from './witness.ts';
 
+const egctl = join(import.meta.dirname, '..', '..', 'bin', 'egctl');
 const clients = ['worker-1', 'worker-2', 'gateway-1', 'gateway-2'];
 const second: Pair = { ipv4: '198.51.100.20', ipv6: '2001:db8:51::20' };
 const third: Pair = { ipv4: '198.51.100.30', ipv6: '2001:db8:51::30' };
@@ -160,6 +163,24 @@ describe('policies in packets', () => {
     await world.untilSource('worker-2', eip(105));
     assert.deepEqual(await world.sources('worker-1', { ...overTcp, limitMs: patientMs }), ['10.77.0.100', 'fd77::100']);
     await world.deletePolicies('shop/one', 'shop/two');
+  });
+
+  test('an EIP that was moved, given up and given again is that of all pods again, wherever it is now', async () => {
+    const spec = { ...through('main', 108), appliedTo: pods({ team: 'shop' }) };
+    await world.policy('shop/again', spec);
+    for (const node of clients) await world.untilSource(node, eip(108), overTcp);
+    const { node: from } = await world.policyStatus('shop/again');
+    const to = from === 'gateway-1' ? 'gateway-2' : 'gateway-1';
+    const move = ['vip', 'move', '--egressGatewayName', 'main', '--vip', eip(108).ipv4, '--targetNode', to];
+    await must('move the EIP', [egctl, ...move], { env: { KUBECONFIG: world.lab.kubeconfig } });
+    await until({ what: `the EIP to be on ${to}`, limitMs: 30_000 }, async () => {
+      return (await world.policyStatus('shop/again')).node === to;
+    });
+    await world.deletePolicies('shop/again');
+    for (const node of clients) await world.untilSource(node, world.node(node), overTcp);
+    await world.policy('shop/again', spec);
+    for (const node of clients) await world.untilSource(node, eip(108), overTcp);
+    await world.deletePolicies('shop/again');
   });
 
   test('without a gateway node, traffic is dropped, or leaves with the node address if the policy says so', async () => {
