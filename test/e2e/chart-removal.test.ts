@@ -192,7 +192,11 @@ describe('agents under the chart', () => {
       },
     };
     await lab.apply(look);
-    await lab.kubectl(['wait', '--for=jsonpath={.status.phase}=Succeeded', 'pod/look', '--timeout=180s']);
-    assert.equal(await lab.kubectl(['logs', 'look']), '/node/sallyport\n');
+    let seen = '';
+    await until({ what: 'the pod to end', limitMs: 60_000, explain: () => seen }, async () => {
+      seen = await lab.kubectl(['get', 'pod', 'look', '-o', 'jsonpath={.status}']);
+      return /"terminated"/.test(seen);
+    });
+    assert.equal(await lab.kubectl(['logs', 'look']), '/node/sallyport\n', seen);
   });
 });
