@@ -16,7 +16,6 @@ import { Agent } from './agent.ts';
 import { cleanNode } from './clean.ts';
 import type { AgentOptions } from './flags.ts';
 import { Footprint, ownMemory } from './footprint.ts';
-import { Bystander } from './heartbeat/bystander.ts';
 import { Heartbeat } from './heartbeat/heartbeat.ts';
 import { openKernel } from './kernel.ts';
 import { MirrorThread } from './mirror/mirror-thread.ts';
@@ -68,13 +67,10 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
     onConflict: (ip, owner) => agent.chronicle.claimedToo(ip, owner),
   });
   const { spawn } = lifecycle.tasks;
-  const footprint = givesBack === '0' ? undefined : await openFootprint();
-  const startHeartbeat: StartHeartbeat = (data, hooks) => {
-    if (!data.takesPart) return new Bystander(data, hooks);
-    if (givesBack !== '1') footprint?.close();
-    return new Heartbeat(data, hooks);
-  };
+  const startHeartbeat: StartHeartbeat = (data, hooks) => new Heartbeat(data, hooks);
   const startMirror: StartMirror = (data, hooks) => new MirrorThread(data, hooks);
+  // Off by default: dropping pages may hold the thread of heartbeats up for longer than others wait for it.
+  const footprint = process.env.SALLYPORT_GIVE_BACK === '1' ? await openFootprint() : undefined;
   const { namespace } = options;
   const own = { node, namespace, config, client, kernel, startHeartbeat, startMirror };
   // Pods may wait for this file, as docs/how-to/strict-start.md tells. The folder is gone after a reboot, and the file with it.
@@ -107,12 +103,6 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
   lifecycle.start('footprint', (signal) => onStop(signal, async () => footprint?.close()));
   lifecycle.start('agent', (signal) => agent.run(signal));
 };
-
-/**
- * By default memory is given back where nobody waits for heartbeats of this node: a thread whose pages were dropped has to wait
- * for them. `1`: everywhere, `0`: nowhere.
- */
-const givesBack = process.env.SALLYPORT_GIVE_BACK;
 
 const openFootprint = async (): Promise<Footprint> => {
   const memory = ownMemory(await loadLibc(), () => readFileSync('/proc/self/smaps', 'utf8'));

@@ -40,10 +40,7 @@ const start = async (node: string, port: number): Promise<Runner> => {
     told: (one: Told) => told.push(one),
     failed: (error: Error) => assert.fail(error),
   };
-  const heartbeat = new Heartbeat(
-    { node, address, port, keys, timing, takesPart: true, held: [], firstSignature: undefined },
-    hooks,
-  );
+  const heartbeat = new Heartbeat({ node, address, port, keys, timing, held: [], firstSignature: undefined }, hooks);
   open.add(heartbeat);
   await heartbeat.listening();
   heartbeat.setAddresses(addresses, new Map());
@@ -80,7 +77,6 @@ describe('Heartbeat', () => {
       port: await freePort(),
       keys,
       timing,
-      takesPart: true,
       held: [],
       firstSignature: undefined,
     };

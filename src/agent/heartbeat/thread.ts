@@ -34,8 +34,6 @@ export interface ThreadData {
   readonly port: number;
   readonly keys: readonly [Uint8Array, ...Uint8Array[]];
   readonly timing: TimingSettings;
-  /** Whether this node may own or vote; else it only hears who owns, and needs no thread. */
-  readonly takesPart: boolean;
   /** What the kernel holds. */
   readonly held: readonly Held[];
   /** The first of the numbers that its changes of the main table are signed with; undefined: it has no kernel to change. */

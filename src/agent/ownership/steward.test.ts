@@ -263,29 +263,6 @@ describe('Steward', () => {
     assert.equal(steward.electorate(), undefined);
   });
 
-  it('takes part from the moment the node votes or may own, and goes on to', async () => {
-    const voting = facts;
-    const bystanding = { ...facts, rosters: [], policies: [] };
-    facts = { ...bystanding, electorate: { generation: 1, voters: ['b'], hasApi: false } };
-    const steward = open('a');
-    await pass(steward, 'a');
-    assert.equal(thread().data.takesPart, false);
-    facts = voting;
-    await pass(steward, 'a');
-    assert.deepEqual([threads.length, threads[0]?.isClosed, thread().data.takesPart], [2, true, true]);
-    facts = { ...bystanding, electorate: { generation: 2, voters: ['b'], hasApi: false } };
-    await pass(steward, 'a');
-    assert.deepEqual([threads.length, thread().data.takesPart], [2, true], 'what it has promised is not forgotten');
-  });
-
-  it('takes part while the kernel still answers for an address, whatever the record says', async () => {
-    await gate.prepare();
-    gate.hold([{ ip: ip('10.6.0.99'), epoch: 6, isAnswered: true }], 1_000);
-    facts = { ...facts, rosters: [], policies: [], electorate: { generation: 1, voters: ['b'], hasApi: false } };
-    await pass(open('a'), 'a');
-    assert.equal(thread().data.takesPart, true);
-  });
-
   it('forgets who owned an EIP that no policy has any more: when it is given again, its record counts', async () => {
     const steward = open(owner);
     await pass(steward, owner, [eip]);

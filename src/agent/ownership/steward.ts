@@ -26,7 +26,7 @@ import type { Mirroring } from '../mirror/mirroring.ts';
 import { mirrorPlanOf } from '../mirror/plan.ts';
 import { OwnershipRecord } from './record.ts';
 
-/** Starts the thread, or what stands for it on a node that takes no part. */
+/** Starts the thread. */
 export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Omit<Heartbeat, 'listening'>;
 
 /** What the thread tells that is for others than the steward. */
@@ -148,7 +148,7 @@ export class Steward {
     const plan = record.plan();
     if (!this.#isOn || this.#isClosed || plan === undefined) return;
     const hasTunnel = desired.network.links.some(({ kind }) => kind === 'vxlan');
-    const data = hasTunnel ? this.#threadData(plan) : undefined;
+    const data = hasTunnel ? this.#threadData() : undefined;
     if (data === undefined) return;
     if (!isDeepStrictEqual(this.#running, data)) this.#start(data);
     const heartbeat = this.#heartbeat;
@@ -183,7 +183,7 @@ export class Steward {
     this.#heartbeat = undefined;
   }
 
-  #threadData(plan: OwnershipPlan): ThreadData | undefined {
+  #threadData(): ThreadData | undefined {
     const { node, config, keys, firstSignature } = this.#deps;
     const { failover } = config.current.feature;
     const address = this.#record.addresses().get(node);
@@ -196,16 +196,9 @@ export class Steward {
       port: failover.port,
       keys: [key, ...previous],
       timing: { heartbeatMs, heartbeatCount, graceMs: graceSeconds * 1_000 },
-      takesPart: this.#takesPart(plan),
       held: [],
       firstSignature,
     };
-  }
-
-  /** Once it has taken part it goes on to: what a voter has promised is known to its thread only. */
-  #takesPart(plan: OwnershipPlan): boolean {
-    const isHolding = this.#holds.size > 0 || this.#opened.size > 0;
-    return this.#running?.takesPart === true || isHolding || this.#record.isMember(plan);
   }
 
   #start(data: ThreadData): void {

@@ -96,6 +96,8 @@ describe('electoratePart', () => {
       await report(first, 'd', electorate());
       await report(first, 'a', electorate());
       await eventually('the node is lost', () => Object(server.read(tunnels, 'c')).status?.phase === 'NodeNotReady');
+      // Else the lost one would go before the new one comes.
+      await eventually('d is ready', () => Object(server.read(tunnels, 'd')).status?.phase === 'Ready');
       assert.equal(text(), '1: a b c', 'b has not reported yet');
       await report(first, 'b', electorate());
       await eventually('one more', () => text() === '2: a b c d');
