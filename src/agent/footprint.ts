@@ -60,24 +60,18 @@ export class Footprint {
 
 /** The memory of this process. `readMaps` returns the text of /proc/self/smaps. */
 export const ownMemory = (libc: Libc, readMaps: () => string): Memory => {
-  let collect: ((options: object) => void) | undefined;
+  // The flag makes contexts that are made from now on have the function; ours has none.
+  setFlagsFromString('--expose-gc');
+  const collect: (options: object) => void = runInNewContext('gc');
   return {
     residentBytes: () => process.memoryUsage.rss(),
     giveBack: () => {
-      collect ??= collector();
       // With everything that can be made anew, and so that whole pages become free: an ordinary one gives back little.
       collect({ type: 'major', execution: 'sync', flavor: 'last-resort' });
       libc.mallocTrim?.(0);
       for (const { address, length } of programPages(readMaps())) libc.madvise(address, length, MADV_DONTNEED);
     },
   };
-};
-
-/** The function that collects garbage. Made when it is needed: most gateway nodes never do. */
-const collector = (): ((options: object) => void) => {
-  // The flag makes contexts that are made from now on have the function; ours has none.
-  setFlagsFromString('--expose-gc');
-  return runInNewContext('gc');
 };
 
 /** From madvise(2): pages of a file are read again when they are used, from the memory of the kernel as long as it has them. */

@@ -274,8 +274,8 @@ export class Steward {
   /** What is no longer recorded is over: if the address is given again, perhaps to another node, its epochs may begin anew. */
   #forget(): void {
     const recorded = this.#record.eips();
-    const kept = [...this.#told].filter(([eip]) => recorded.has(eip));
-    if (kept.length < this.#told.size) this.#told = new Map(kept);
+    if (this.#told.keys().every((eip) => recorded.has(eip))) return;
+    this.#told = new Map([...this.#told].filter(([eip]) => recorded.has(eip)));
   }
 
   /** Tells the mirror what this node owns and who follows. */

@@ -137,7 +137,7 @@ const mutations: readonly Mutation[] = [
   {
     name: 'voters forget the epochs of an EIP with it',
     file: 'voter.ts',
-    from: 'this.#pastByEip.set(eip, { eip, node, epoch });',
+    from: 'this.#pastByEip.set(eip, { node, epoch });',
     to: '',
     kind: 'again',
     firstSeed: 1,

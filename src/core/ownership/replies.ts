@@ -3,11 +3,12 @@ import type { Ip } from '../ip/index.ts';
 import type { Candidacy } from './candidacy.ts';
 import type { Context } from './context.ts';
 import type { Claim, Holding, Notice, Release, Wanted } from './message.ts';
+import type { KnownOwner } from './planned.ts';
 
 export class Replies {
   readonly #context: Context;
   readonly #candidacy: Candidacy;
-  readonly #ownerByEip = new Map<Ip, { readonly node: string; readonly epoch: number }>();
+  readonly #ownerByEip = new Map<Ip, KnownOwner>();
 
   constructor(context: Context, candidacy: Candidacy) {
     this.#context = context;

@@ -6,6 +6,7 @@
 import type { Ip } from '../ip/index.ts';
 import type { Hearing } from './hearing.ts';
 import type { Holding, Refusal, Wanted } from './message.ts';
+import type { KnownOwner } from './planned.ts';
 
 /** A vote. */
 export interface Vote {
@@ -37,7 +38,7 @@ export class Voter {
    * The last epochs of EIPs that no longer exist. An address may be given again, to another node: if epochs began anew with it, nodes
    * would take the word of its new owner for an old one.
    */
-  readonly #pastByEip = new Map<Ip, Holding & { readonly node: string }>();
+  readonly #pastByEip = new Map<Ip, KnownOwner>();
   readonly #countByHolder = new Map<string, number>();
   readonly #lossesByNode = new Map<string, number>();
 
@@ -150,7 +151,7 @@ export class Voter {
     this.#voteByEip.delete(eip);
     if (epoch < this.pastEpoch(eip)) return;
     this.#pastByEip.delete(eip);
-    this.#pastByEip.set(eip, { eip, node, epoch });
+    this.#pastByEip.set(eip, { node, epoch });
     const [oldest] = this.#pastByEip.keys();
     if (oldest !== undefined && this.#pastByEip.size > pastLimit) this.#pastByEip.delete(oldest);
   }

@@ -41,12 +41,14 @@ func (r *Runtime) supervise(m spec.Monitor) (*supervised, error) {
 	cmd := exec.Command(r.Shim, "monitor")
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	report, err := handshake.Start(cmd, m)
+	parent, err := handshake.Begin(cmd)
 	if err != nil {
 		return nil, err
 	}
-	ref, err := process.Find(cmd.Process.Pid)
-	if err != nil {
+	// Asked now: a program that ends at once has ended, and its monitor with it, when the handshake is over.
+	ref, findErr := process.Find(cmd.Process.Pid)
+	report, err := parent.Finish(m)
+	if err := errors.Join(err, findErr); err != nil {
 		return nil, err
 	}
 	// From here on the monitor is watched by its pidfd, as after a restart.

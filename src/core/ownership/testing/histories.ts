@@ -109,7 +109,7 @@ const move = (options: ScheduleOptions, chance: Chance): readonly string[] => {
     eips: stage.plan.eips.map(({ eip, candidates }) => ({
       eip,
       epoch: judge.changesOf(eip).at(-1)?.epoch ?? 0,
-      candidates: [chance.pick(candidates), ...candidates].filter((name, index, all) => all.indexOf(name) === index),
+      candidates: reordered(candidates, chance),
     })),
   };
   for (const node of network.nodes) network.at(startedMs + chance.between(0, 50), () => network.setPlan(node, plan));
@@ -164,10 +164,11 @@ const again = (options: ScheduleOptions, chance: Chance): readonly string[] => {
   for (let lives = chance.pick([1, 2, 3]); lives > 0; lives -= 1) {
     const goneAtMs = network.timeMs + chance.between(0, 300);
     const backAtMs = goneAtMs + chance.between(60, 400);
-    const given = stage.plan.eips.map(({ eip, candidates }) => {
-      const first = chance.pick(candidates);
-      return { eip, epoch: 0, candidates: [first, ...candidates.filter((name) => name !== first)] };
-    });
+    const given = stage.plan.eips.map(({ eip, candidates }) => ({
+      eip,
+      epoch: 0,
+      candidates: reordered(candidates, chance),
+    }));
     const slow = new Set(nodes.filter(() => chance.isLucky(0.1)));
     for (const node of network.nodes) {
       const plan = { ...stage.plan, nodes };
@@ -194,19 +195,14 @@ const again = (options: ScheduleOptions, chance: Chance): readonly string[] => {
       }
     }
   }
-  for (const eip of eips) {
-    const epochs = judge.changesOf(eip).map(({ epoch }) => epoch);
-    if (epochs.some((epoch, index) => epoch <= (epochs[index - 1] ?? 0)))
-      faults.push(`epochs ${epochs.join()} of ${eip}`);
-  }
-  return [...faults, ...judge.faults];
+  return [...faults, ...judge.faults, ...epochsNotGrowing(stage)];
 };
 
 /** Links are cut in any way while agents run: never two owners, and epochs only grow. No clock is off by more than it may. */
 const partition = (options: ScheduleOptions, chance: Chance): readonly string[] => {
   const links = { loss: chance.pick([0, 0.05]), doubling: 0.02, delayMs: [0.2, 8] as const, stragglers: 0.02 };
   const stage = stageOf(options, { ...sizes(chance), links, graceMs: 400, skew: 0.03 }, chance);
-  const { network, judge, eips, run, settle } = stage;
+  const { network, judge, run, settle } = stage;
   settle(STARTED_MS);
   const startedMs = network.timeMs;
   for (let left = chance.pick([1, 2, 3]); left > 0; left -= 1) {
@@ -223,13 +219,21 @@ const partition = (options: ScheduleOptions, chance: Chance): readonly string[] 
     });
   }
   run(startedMs + 320);
-  const faults = [...judge.faults];
-  for (const eip of eips) {
+  return [...judge.faults, ...epochsNotGrowing(stage)];
+};
+
+/** The EIPs of which an owner had no later epoch than the one before it. */
+const epochsNotGrowing = ({ eips, judge }: Stage): readonly string[] =>
+  eips.flatMap((eip) => {
     const epochs = judge.changesOf(eip).map(({ epoch }) => epoch);
-    if (epochs.some((epoch, index) => epoch <= (epochs[index - 1] ?? 0)))
-      faults.push(`epochs ${epochs.join()} of ${eip}`);
-  }
-  return faults;
+    const isGrowing = epochs.every((epoch, index) => epoch > (epochs[index - 1] ?? 0));
+    return isGrowing ? [] : [`epochs ${epochs.join()} of ${eip}`];
+  });
+
+/** The candidates with any of them first. */
+const reordered = (candidates: readonly string[], chance: Chance): readonly string[] => {
+  const first = chance.pick(candidates);
+  return [first, ...candidates.filter((name) => name !== first)];
 };
 
 const sizes = (chance: Chance): { gateways: number; witnesses: number; eips: number } => ({
