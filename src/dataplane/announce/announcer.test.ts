@@ -250,6 +250,39 @@ test('a claim by another machine is a conflict until the last round has had its 
   assert.deepEqual(conflicts, [{ ip: EIP, owner: { mac: PEER_MAC, interface: 'eth0' } }]);
 });
 
+test('two nodes that announce anew whenever they hear each other do not shout each other down, and go on once a second', () => {
+  const clock = manualTimers();
+  const segments = [MAC, PEER_MAC].map((mac) => createFakeSegment({ eth0: mac }));
+  const conflicts = [0, 0];
+  const announcers = segments.map((segment, index) => {
+    const claim = claimOf(EIP, 'eth0');
+    const announcer = createAnnouncer({
+      open: segment.open,
+      clock,
+      onConflict: () => {
+        conflicts[index] = (conflicts[index] ?? 0) + 1;
+        announcer.apply([]);
+        announcer.apply([claim]);
+      },
+    });
+    announcer.apply([claim]);
+    return announcer;
+  });
+  // Each hears as a machine on its segment what the other one has sent, or the first of it: else it would never end without the limit.
+  const passed = [0, 0];
+  const hosts = [PEER_MAC, MAC].map((mac, index) => segments[index]?.host(mac));
+  for (let ms = 0; ms < 5_000; ms += 10) {
+    for (const [index, segment] of segments.entries()) {
+      if (segment.sent.length > (passed[index] ?? 0)) hosts[1 - index]?.announce(EIP);
+      passed[index] = segment.sent.length;
+    }
+    clock.advance(10);
+  }
+  for (const announcer of announcers) announcer.close();
+  for (const count of conflicts)
+    assert.ok(count >= 3 && count <= 5, `${conflicts.join(' and ')} conflicts in five seconds`);
+});
+
 test('closing ends everything: rounds, probes and sockets', async () => {
   const { announcer, clock, segment, sentNow } = setUp();
   announcer.apply([claimOf(EIP, 'eth0')]);

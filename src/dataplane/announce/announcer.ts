@@ -41,7 +41,10 @@ export interface AnnounceOutcome {
 export interface AnnouncerDeps {
   readonly open: OpenPacketSocket;
   readonly clock: Clock;
-  /** Another machine claims an EIP that was announced in the last seconds. Once for each EIP, interface and machine. */
+  /**
+   * Another machine claims an EIP that was announced in the last seconds. Once for each EIP, interface and machine; when the EIP
+   * is announced anew, again, but not within a second.
+   */
   readonly onConflict: (ip: Ip, owner: Owner) => void;
   /**
    * Whether a MAC address is one of this machine, besides those of the interfaces in use. Where two interfaces are on one
@@ -56,6 +59,9 @@ const PAUSES_MS = [1000, 2000, 1000] as const;
 // `apply` is about to learn it: the round waits, and is dropped with the claim.
 const STALE_MS = 250;
 const RECOVERY_MS = 1000;
+// Whoever hears of a conflict may announce anew. If the other machine does the same, and each frame were a conflict, two frames of the
+// one would bring four of the other, and so on: both would do nothing else any more (RFC 5227, section 2.4).
+const DEFENCE_MS = 1000;
 const PROBE_READ_MS = 2;
 const ANNOUNCE_READ_MS = 100;
 
@@ -81,6 +87,15 @@ export const createAnnouncer = ({ open, clock, onConflict, isOwn = () => false }
   const announced = new Map<string, Announcement>();
   const probes = new Set<Probe>();
   const timers = new Set<() => void>();
+  /** By EIP, interface and MAC address: when a conflict was told. */
+  const toldAtMs = new Map<string, number>();
+
+  /** Whether a conflict was told a moment ago. */
+  const wasTold = (rival: string): boolean => {
+    const nowMs = clock.monotonicMs();
+    for (const [other, atMs] of toldAtMs) if (nowMs - atMs >= DEFENCE_MS) toldAtMs.delete(other);
+    return toldAtMs.has(rival);
+  };
 
   const after = (delayMs: number, callback: () => void): void => {
     const cancel = clock.after(delayMs, () => {
@@ -96,12 +111,15 @@ export const createAnnouncer = ({ open, clock, onConflict, isOwn = () => false }
     onHeard: ({ ip, mac }, interfaceName) => {
       const owner = { mac, interface: interfaceName };
       const asking = [...probes].filter((probe) => probe.ip === ip);
-      const ours = announced.get(keyOf(ip, interfaceName));
-      const isNews = ours?.rounds !== undefined && !ours.rivals.has(mac);
+      const key = keyOf(ip, interfaceName);
+      const ours = announced.get(key);
+      const rival = `${key} ${mac}`;
+      const isNews = ours?.rounds !== undefined && !ours.rivals.has(mac) && !wasTold(rival);
       if ((asking.length === 0 && !isNews) || isOwn(mac)) return;
       for (const probe of asking) probe.end(owner);
       if (!isNews) return;
       ours.rivals.add(mac);
+      toldAtMs.set(rival, clock.monotonicMs());
       onConflict(ip, owner);
     },
   });
