@@ -19,7 +19,7 @@ import { eip, ways } from '../e2e/egress-world.ts';
 import { FailoverWorld, watched } from '../e2e/failover-world.ts';
 import { talker } from '../e2e/talker.ts';
 import { tellOfLab } from '../e2e/witness.ts';
-import { type Random, randomOf, type Standing, strike } from './faults.ts';
+import { newScene, type Random, randomOf, type Standing, strike } from './faults.ts';
 
 const seed = Number(process.env.SALLYPORT_SEED ?? 20261115);
 // As long as fits: with five, all of `make test` would take more than half an hour.
@@ -30,9 +30,7 @@ const egctl = join(import.meta.dirname, '..', '..', 'bin', 'egctl');
 const churned = 8;
 const episodeMs = 30_000;
 const quietLimitMs = 90_000;
-// An owner that is not heard any more lets go before this, also on a busy machine. If its agent is killed before it could, nobody does
-// (faults.ts): the next fault comes later.
-const letGoMs = 300;
+const shortestPauseMs = 300;
 // Faults that come one upon the other move an EIP to and fro, but no take-over is quicker than this. Two owners at once are:
 // clients and the pods on both gateway nodes send every few milliseconds.
 const inTurnMs = 100;
@@ -86,7 +84,7 @@ describe('chaos', () => {
     const story: string[] = [];
     const standing: Standing[] = [];
     const over: Promise<void>[] = [];
-    const lost = new Set<string>();
+    const scene = newScene();
     const startMs = performance.now();
     const tell = (what: string) => void story.push(`${((performance.now() - startMs) / 1_000).toFixed(1)} s: ${what}`);
     const undo = async () => {
@@ -99,14 +97,14 @@ describe('chaos', () => {
     const churning = churn(random, stop.signal);
     try {
       while (performance.now() - startMs < episodeMs) {
-        const done = await strike(world.lab, random, lost);
+        const done = await strike(world.lab, random, scene);
         if (done !== undefined) tell(done.what);
         if (done?.undo !== undefined) standing.push(done);
         if (done?.over !== undefined) over.push(done.over.then(() => tell(`over: ${done.what}`)));
         // One that fails meanwhile fails the test when it is waited for.
         over.at(-1)?.catch(() => {});
         // The pause is part of what is drawn: faults that meet, and faults that come alone.
-        await delay(letGoMs + 4_000 * random() ** 2);
+        await delay(shortestPauseMs + 4_000 * random() ** 2);
         if (random() < 0.5) await undo();
       }
     } finally {
@@ -147,6 +145,7 @@ describe('chaos', () => {
    * which an EIP was seen of two nodes in turn.
    */
   const expectQuiet = async (place: string, streams: readonly RunningStream[], sinceMs: number): Promise<number> => {
+    const undoneMs = Date.now();
     let missing = '';
     let longestMs = 0;
     const wait = {
@@ -156,7 +155,10 @@ describe('chaos', () => {
       explain: () => `${missing}\n${place}`,
     };
     await until(wait, async () => {
-      missing = await unrest();
+      const before = missing;
+      missing = await unrest(undoneMs);
+      if (missing !== before)
+        console.log(`${((Date.now() - undoneMs) / 1_000).toFixed(0)} s later: ${missing || 'all is well'}`);
       return missing === '';
     });
     for (const client of clients) await world.egress.untilSource(client, watched);
@@ -172,29 +174,32 @@ describe('chaos', () => {
       assert.equal(world.observer.macs(ip, quietMs).length, 1, `owners of ${ip} in a quiet time\n${place}\n${lately}`);
       for (const { atMs, mixedMs } of world.observer.handOvers(ip, sinceMs, 'all', inTurnMs)) {
         longestMs = Math.max(longestMs, mixedMs);
-        const seen = spellsFrom(ip, atMs - 1_000).join('\n');
-        assert.ok(mixedMs <= 1_000, `${ip} had two owners for ${mixedMs} ms\n${place}\n${seen}`);
+        const seen = [...spellsFrom(ip, atMs - 1_000), ...moves].join('\n');
+        const when = `from ${new Date(atMs).toISOString()} on`;
+        assert.ok(mixedMs <= 1_000, `${ip} had two owners for ${mixedMs.toFixed(0)} ms ${when}\n${place}\n${seen}`);
       }
     }
     assert.equal(world.observer.lostFrames, 0);
     assert.deepEqual(await world.egress.strangersAsking(watched), [], place);
-    for (const client of clients) {
+    const explained = clients.map(async (client) => {
       const argv = [egctl, 'why', `shop/${client}`, '--to', world.lab.status.outside.ipv4];
       const { code, stdout, stderr } = await run(argv, { env: { KUBECONFIG: world.lab.kubeconfig } });
       assert.equal(code, 0, `${stdout}${stderr}\n${place}`);
-    }
+    });
+    await Promise.all(explained);
     return longestMs;
   };
 
-  /** Who used an address for how long, in the first seconds after a time, for whoever has to find out why. */
-  const spellsFrom = (ip: string, fromMs: number): string[] =>
-    world.observer
-      .spells(ip)
-      .filter(({ toMs, fromMs: at }) => toMs >= fromMs && at <= fromMs + 4_000)
+  /** Who used an address for how long, in the first seconds after a time, for whoever has to find out why: how it began and how it ended. */
+  const spellsFrom = (ip: string, fromMs: number): string[] => {
+    const all = world.observer.spells(ip).filter(({ toMs, fromMs: at }) => toMs >= fromMs && at <= fromMs + 4_000);
+    return all
+      .filter((_, index) => index < 20 || index >= all.length - 5)
       .map((spell) => {
         const [after, lasted] = [spell.fromMs - fromMs, spell.toMs - spell.fromMs].map((ms) => ms.toFixed(0));
         return `${world.nodeOf(spell.mac)} after ${after} ms for ${lasted} ms, ${spell.frames} frames`;
       });
+  };
 
   /** What agents have said about owners, with the cause. */
   const takeOvers = async (): Promise<string[]> => {
@@ -203,8 +208,8 @@ describe('chaos', () => {
     return told.trim().split('\n').toSorted().slice(-12);
   };
 
-  /** What is not as in a quiet cluster; empty when all is. */
-  const unrest = async (): Promise<string> => {
+  /** What is not as in a quiet cluster; empty when all is. What was written before the time says nothing: it may be of somebody who died. */
+  const unrest = async (undoneMs: number): Promise<string> => {
     const read = async (...what: readonly string[]) => {
       const text = await world.lab.kubectl(['get', ...what, '-A', '-o', 'json', '--request-timeout=5s']);
       // The API server has checked these against their schemas.
@@ -216,7 +221,11 @@ describe('chaos', () => {
     if (notReady.length > 0) return `nodes not ready: ${namesOf(notReady)}`;
     const resting = await replaceResting();
     if (resting.length > 0) return `containers that wait to be started again: ${resting.join(', ')}`;
+    const renewed = ['-n', 'sallyport', 'get', 'lease', 'sallyport-controller', '-o', 'jsonpath={.spec.renewTime}'];
+    if (Date.parse(await world.lab.kubectl(renewed)) < undoneMs) return 'no controller leads';
     const tunnels = await read('egresstunnels');
+    const silent = tunnels.filter(({ status }) => !(Date.parse(status?.lastHeartbeatTime ?? '') >= undoneMs));
+    if (silent.length > 0) return `agents that have not reported: ${namesOf(silent)}`;
     const broken = tunnels.filter(({ status }) => status?.phase !== 'Ready');
     if (broken.length > 0 || tunnels.length !== world.lab.status.nodes.length) return `tunnels: ${namesOf(broken)}`;
     const policies = await read('egresspolicies');
@@ -224,6 +233,11 @@ describe('chaos', () => {
     // Two policies may ask for EIPs of which one is taken; then the second has to wait, and says so.
     const waiting = unprogrammed.filter((policy) => !policy.metadata.name.startsWith('churn-'));
     if (waiting.length > 0) return `policies not programmed: ${namesOf(waiting)}`;
+    const isTakenFrom = ({ status: recorded }: Served, { metadata, status }: Served) =>
+      metadata.name !== recorded?.node &&
+      status?.report?.eips?.some(({ ip, epoch }) => ip === recorded?.eip?.ipv4 && epoch > (recorded?.epoch ?? 0));
+    const unrecorded = policies.filter((policy) => tunnels.some((tunnel) => isTakenFrom(policy, tunnel)));
+    if (unrecorded.length > 0) return `policies whose owner is not recorded: ${namesOf(unrecorded)}`;
     const known = new Set(policies.map(({ metadata }) => metadata.name));
     const orphans = (await read('egressendpointslices')).filter(({ metadata }) =>
       metadata.ownerReferences?.some(({ name }) => !known.has(name)),
@@ -265,6 +279,11 @@ interface Served {
   readonly metadata: { readonly name: string; readonly ownerReferences?: readonly { readonly name: string }[] };
   readonly status?: {
     readonly phase?: string;
+    readonly lastHeartbeatTime?: string;
+    readonly report?: { readonly eips?: readonly { readonly ip: string; readonly epoch: number }[] };
+    readonly eip?: { readonly ipv4?: string };
+    readonly node?: string;
+    readonly epoch?: number;
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
   };
 }

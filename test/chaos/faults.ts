@@ -30,11 +30,21 @@ export interface Standing {
   readonly over?: Promise<void>;
 }
 
+/** What is so already; kept up to date by the faults. */
+export interface Scene {
+  /** Nodes and parts that are away now. */
+  readonly lost: Set<string>;
+  /** Gateway node -> when it was last kept from being heard. */
+  readonly unheardAtMs: Map<string, number>;
+}
+
+export const newScene = (): Scene => ({ lost: new Set(), unheardAtMs: new Map() });
+
 interface ChaosFault {
   /** How often it is drawn, beside the others. */
   readonly weight: number;
-  /** Undefined when it cannot be done now: what was drawn is lost already. */
-  act(lab: Lab, random: Random, lost: Set<string>): Promise<Standing | undefined>;
+  /** Undefined when it cannot be done now: what was drawn is lost already, or would make two owners by two faults at once. */
+  act(lab: Lab, random: Random, scene: Scene): Promise<Standing | undefined>;
 }
 
 const gateways = (lab: Lab): string[] => lab.status.nodes.filter(({ gateway }) => gateway).map(({ name }) => name);
@@ -48,6 +58,11 @@ const hasAgent = (lab: Lab, node: string): Promise<boolean> =>
     () => true,
     () => false,
   );
+/** Whether a node was not heard any more a moment ago: its agent is about to let go, and a kernel whose agent is stopped before would not. */
+const isLettingGo = ({ unheardAtMs }: Scene, node: string): boolean =>
+  performance.now() - (unheardAtMs.get(node) ?? -Infinity) < letGoMs;
+// An owner that takes longer fails the test: that is as long as two may be seen.
+const letGoMs = 1_000;
 const agentReadyUrl = 'http://127.0.0.1:7790/readyz';
 const controllerPattern = /main\S* controller/;
 const parts = ['kube-apiserver', 'etcd'] as const;
@@ -69,17 +84,18 @@ const damages: readonly { readonly what: string; readonly isUnheard: boolean; re
 const faults: readonly ChaosFault[] = [
   {
     weight: 5,
-    async act(lab, random) {
+    async act(lab, random, scene) {
       const node = oneOf(random, nodes(lab));
+      if (isLettingGo(scene, node)) return undefined;
       const killed = await lab.kill(node, agentPattern);
       return { what: `${killed} processes of the agent of ${node} killed` };
     },
   },
   {
     weight: 2,
-    async act(lab, random, lost) {
+    async act(lab, random, scene) {
       const node = oneOf(random, nodes(lab));
-      if (lost.has(node)) return undefined;
+      if (scene.lost.has(node) || isLettingGo(scene, node)) return undefined;
       const ms = Math.round(500 + 3_000 * random());
       await pause(lab, [node], agentPattern, ms);
       return { what: `agent of ${node} stopped for ${ms} ms` };
@@ -98,7 +114,7 @@ const faults: readonly ChaosFault[] = [
   },
   {
     weight: 2,
-    async act(lab, random, lost) {
+    async act(lab, random, { lost }) {
       const part = oneOf(random, parts);
       // An API server that finds no etcd when it starts gives up, and here nobody would start it again.
       if (parts.some((other) => lost.has(other))) return undefined;
@@ -109,7 +125,7 @@ const faults: readonly ChaosFault[] = [
   },
   {
     weight: 6,
-    async act(lab, random, lost) {
+    async act(lab, random, { lost, unheardAtMs }) {
       const node = oneOf(random, gateways(lab));
       const loss = oneOf(random, losses);
       // Cuts of two nodes would heal each other: one loss at a time.
@@ -118,6 +134,7 @@ const faults: readonly ChaosFault[] = [
       if (loss.name !== 'uplink lost' && !(await hasAgent(lab, node))) return undefined;
       lost.add(node);
       await loss.strike(lab, node);
+      if (loss.name !== 'uplink lost') unheardAtMs.set(node, performance.now());
       const undo = async () => {
         await loss.heal(lab, node);
         lost.delete(node);
@@ -127,7 +144,7 @@ const faults: readonly ChaosFault[] = [
   },
   {
     weight: 1,
-    async act(lab, random, lost) {
+    async act(lab, random, { lost }) {
       const node = oneOf(random, gateways(lab));
       if (lost.has(node)) return undefined;
       await lab.power('reboot', node);
@@ -136,12 +153,13 @@ const faults: readonly ChaosFault[] = [
   },
   {
     weight: 3,
-    async act(lab, random) {
+    async act(lab, random, { unheardAtMs }) {
       const node = oneOf(random, nodes(lab));
       const { what, isUnheard, script } = oneOf(random, damages);
       if (isUnheard && gateways(lab).includes(node) && !(await hasAgent(lab, node))) return undefined;
       // The device may be away already, by a reboot or another hand.
       await lab.exec(node, ['sh', '-c', `{ ${script}; } 2>/dev/null || true`]);
+      if (isUnheard) unheardAtMs.set(node, performance.now());
       return { what: `${node}: ${what}` };
     },
   },
@@ -155,6 +173,6 @@ const faults: readonly ChaosFault[] = [
 
 const drawn = faults.flatMap((fault) => Array.from({ length: fault.weight }, () => fault));
 
-/** Does one fault by chance. `lost` are the nodes and parts that are away now; it is kept up to date. */
-export const strike = (lab: Lab, random: Random, lost: Set<string>): Promise<Standing | undefined> =>
-  oneOf(random, drawn).act(lab, random, lost);
+/** Does one fault by chance. */
+export const strike = (lab: Lab, random: Random, scene: Scene): Promise<Standing | undefined> =>
+  oneOf(random, drawn).act(lab, random, scene);

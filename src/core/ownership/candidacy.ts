@@ -8,6 +8,7 @@ import type { Context } from './context.ts';
 import type { Own } from './holdings.ts';
 import type { Answer, Holding, Wanted } from './message.ts';
 import type { Cause, PlannedEip } from './port.ts';
+import type { Vote } from './voter.ts';
 
 /** The time until the next try doubles this often. */
 const MOST_FAILURES = 3;
@@ -21,7 +22,8 @@ export class Candidacy {
   readonly #openSinceMs = new Map<Ip, number>();
   /** When an EIP that could not be won may be asked for again, and how often it could not: others get their turn too. */
   readonly #retryByEip = new Map<Ip, { readonly atMs: number; readonly failures: number }>();
-  readonly #startByEip = new Map<Ip, { readonly cause: Cause; readonly before: string | undefined }>();
+  /** Why an EIP is asked for, and what this node's own vote for it was before. */
+  readonly #startByEip = new Map<Ip, { readonly cause: Cause; readonly before: Vote | undefined }>();
   /** EIPs that were moved here and could not be won at the first try: by whom, and until when that matters. */
   readonly #offeredBy = new Map<Ip, { readonly node: string; readonly untilMs: number }>();
   #pressAtMs = -Infinity;
@@ -58,13 +60,13 @@ export class Candidacy {
       const sinceMs = this.#openSinceMs.get(eip) ?? nowMs;
       this.#openSinceMs.set(eip, sinceMs);
       const rank = this.#orderFor(one, nowMs).indexOf(node);
-      if (rank < 0 || nowMs < sinceMs + rank * this.#context.timing.silenceMs) continue;
+      if (rank < 0 || nowMs < sinceMs + rank * this.#turnMs(vote)) continue;
       // The pause after asking in vain is for others to have their turn; what was handed to us is meant for nobody else.
       const isMeant = vote?.isReleased === true && vote.to === node;
       if (!isMeant && nowMs < (this.#retryByEip.get(eip)?.atMs ?? 0)) continue;
       const epoch = Math.max(one.epoch, vote?.epoch ?? 0, voter.pastEpoch(eip), holdings.usedEpoch(eip)) + 1;
       const cause = isTaken ? 'silence' : vote?.isReleased && vote.node !== node ? 'handed over' : 'start';
-      this.#startByEip.set(eip, { cause, before: vote?.node });
+      this.#startByEip.set(eip, { cause, before: vote });
       holdings.put(eip, epoch, 'asking', nowMs, nowMs + 2 * this.#context.timing.silenceMs);
       hasAsked = true;
     }
@@ -176,8 +178,10 @@ export class Candidacy {
     if (keeps !== undefined) this.#context.hasChanged = true;
     this.#context.release([{ eip, epoch }], undefined);
     // Else we would ask again and again, and be in the middle of a pause when its owner is lost.
+    const before = this.#startByEip.get(eip)?.before;
     const [owner] = planned?.candidates ?? [];
-    if (owner !== undefined && owner !== node) this.#context.voter.defer(eip, owner);
+    if (before !== undefined && !before.isReleased && before.node !== node) this.#context.voter.restore(eip, before);
+    else if (owner !== undefined && owner !== node) this.#context.voter.defer(eip, owner);
   }
 
   /** Forgets EIPs that no longer exist. */
@@ -200,6 +204,12 @@ export class Candidacy {
     const order = isFirstNamed ? [first, ...candidates.filter((name) => name !== first)] : candidates;
     const fit = order.filter((name) => this.#context.isFit(name, nowMs));
     return fit.length > 0 ? fit : order.filter((name) => hearing.isHeard(name, nowMs));
+  }
+
+  /** How long each in the order has before the next one steps in. One that only does not know of the EIP yet reads the API later than others. */
+  #turnMs(vote: Vote | undefined): number {
+    const { silenceMs, newTurnMs } = this.#context.timing;
+    return vote?.isReleased && vote.to === vote.node ? newTurnMs : silenceMs;
   }
 
   #count(voter: string, { sequence, granted, refused }: Omit<Answer, 'kind' | 'losses'>, nowMs: number): void {
@@ -239,6 +249,6 @@ export class Candidacy {
     this.#retryByEip.delete(eip);
     this.#context.hasChanged = true;
     const cause = start?.cause ?? 'start';
-    this.#context.emit({ kind: 'event', reason: 'EipTakenOver', cause, eip, epoch, other: start?.before });
+    this.#context.emit({ kind: 'event', reason: 'EipTakenOver', cause, eip, epoch, other: start?.before?.node });
   }
 }

@@ -46,6 +46,30 @@ describe('Ownership of an EIP that is given again', () => {
     );
   });
 
+  it('waits for the first of a new EIP that reads the API later than others, and not for one that is gone', () => {
+    for (const { lateMs, isGone, owner } of [
+      { lateMs: 700, isGone: false, owner: 'n0' },
+      { lateMs: 2_000, isGone: false, owner: 'n1' },
+      { lateMs: 700, isGone: true, owner: 'n1' },
+    ]) {
+      const settings = { gateways: 3, witnesses: 0, eips: 1, links: quietLinks, graceMs: 1_000, skew: 0 };
+      const stage = stageOf({ seed: 1 }, settings, new Chance(1));
+      for (const node of stage.network.nodes) node.plan = { ...stage.plan, eips: [] };
+      stage.run(300);
+      for (const node of stage.network.nodes) {
+        const atMs = node.name === 'n0' ? 300 + lateMs : 300;
+        stage.network.at(atMs, () => stage.network.setPlan(node, stage.plan));
+        if (isGone && node.name === 'n0') stage.network.powerOff(node);
+      }
+      stage.run(isGone ? 500 : 2_200);
+      assert.deepEqual(
+        stage.judge.changesOf(eip).map(({ node }) => node),
+        [owner],
+        `${lateMs} ms late`,
+      );
+    }
+  });
+
   it('believes another node that owns with an epoch which it knows already: the voters have forgotten a former life', () => {
     const machine = new Ownership({ node: 'n3', timing: timingOf(defaultTiming), held: [], nowMs: 0 });
     const ownersAfter = (from: string, epoch: number): string[] => {

@@ -60,7 +60,7 @@ export interface Answer {
   readonly refused: readonly Refusal[];
 }
 
-/** The sender does not want these EIPs, up to these epochs; `to` is meant to have them next. */
+/** The sender does not want these EIPs, up to these epochs; `to` is meant to have them next. Itself: it does not know of them yet. */
 export interface Release {
   readonly kind: 'release';
   readonly released: readonly Holding[];

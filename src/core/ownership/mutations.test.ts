@@ -150,6 +150,14 @@ const mutations: readonly Mutation[] = [
     kind: 'again',
     firstSeed: 1,
   },
+  {
+    name: 'of a new EIP the next in line does not wait for the first, who reads the API later',
+    file: 'candidacy.ts',
+    from: 'vote.to === vote.node ? newTurnMs : silenceMs',
+    to: 'vote.to === vote.node ? silenceMs : silenceMs',
+    kind: 'again',
+    firstSeed: 1,
+  },
 ];
 
 const TRIES = 6_000;

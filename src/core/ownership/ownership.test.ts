@@ -3,40 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Ownership } from './ownership.ts';
 import type { Effect, Input } from './port.ts';
-import { Chance } from './testing/chance.ts';
-import type { Node } from './testing/network.ts';
-import { allEips, quietLinks, type Stage, type StageSettings, stageOf } from './testing/stage.ts';
+import { eip, eventsIn, isolate, ownersOf, started } from './testing/story.ts';
 import { clockToleranceOf, defaultTiming, timingOf } from './timing.ts';
-
-const [eip = assert.fail()] = allEips;
-
-interface Told {
-  readonly atMs: number;
-  readonly node: string;
-  readonly effect: Effect;
-}
-
-/** A cluster in which every EIP has its owner; n0 owns the first. */
-const started = (settings: Partial<StageSettings> = {}) => {
-  const told: Told[] = [];
-  const onEffect = (atMs: number, { name }: Node, effect: Effect) => told.push({ atMs, node: name, effect });
-  const base = { gateways: 3, witnesses: 0, eips: 1, links: quietLinks, graceMs: 1_000, skew: 0 };
-  const stage = stageOf({ seed: 1, onEffect }, { ...base, ...settings }, new Chance(1));
-  stage.run(300);
-  assert.deepEqual(ownersOf(stage), ['n0']);
-  return { ...stage, told, node: (index: number) => stage.network.nodes[index] ?? assert.fail() };
-};
-const ownersOf = ({ judge }: Pick<Stage, 'judge'>): string[] => judge.ownersOf(eip).map(({ name }) => name);
-const isolate = ({ network }: Pick<Stage, 'network'>, node: Node): void => {
-  for (const other of network.nodes) {
-    network.cut(node, other);
-    network.cut(other, node);
-  }
-};
-const eventsIn = (told: readonly Told[], afterMs: number) =>
-  told.flatMap(({ atMs, node, effect }) =>
-    effect.kind === 'event' && atMs > afterMs ? [{ atMs, node, reason: effect.reason, cause: effect.cause }] : [],
-  );
 
 describe('Ownership', () => {
   it('gives the EIP of a node without power to the next within 135 ms', () => {

@@ -44,7 +44,7 @@ export class Ownership {
     const voter = new Voter(hearing, nowMs + timing.silenceMs);
     const holdings = new Holdings(node, timing, hearing);
     for (const { eip, epoch } of held) {
-      holdings.put(eip, epoch, 'owned', nowMs, nowMs + 2 * timing.silenceMs);
+      holdings.put(eip, epoch, 'owned', nowMs, nowMs + timing.foundMs);
       voter.presume(eip, node, epoch);
     }
     this.#context = new Context(node, timing, { hearing, voter, holdings });

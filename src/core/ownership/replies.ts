@@ -45,12 +45,14 @@ export class Replies {
 
   /** A voter asks whether we still want what it has voted for. */
   reassure(from: string, doubted: readonly Holding[], nowMs: number): void {
-    const { holdings, plan } = this.#context;
+    const { node, holdings, plan, plannedByEip } = this.#context;
     const released: Holding[] = [];
+    const unknown: Holding[] = [];
     const wanted: Wanted[] = [];
     for (const holding of doubted) {
       const own = holdings.get(holding.eip);
-      if (own?.state !== 'owned' && own?.state !== 'asking') released.push(holding);
+      if (!plannedByEip.has(holding.eip)) unknown.push(holding);
+      else if (own?.state !== 'owned' && own?.state !== 'asking') released.push(holding);
       else if (own.state === 'owned') {
         wanted.push({ eip: own.eip, epoch: own.epoch, isOwned: holdings.heldUntilMs(own, nowMs) > nowMs });
       }
@@ -58,6 +60,8 @@ export class Replies {
     const { generation } = plan.electorate;
     const sequence = holdings.nextSequence(nowMs);
     this.#context.sendParts(from, released, (part) => ({ kind: 'release', released: part, to: undefined }));
+    // The plan of others is ahead of ours: we may be about to ask for it.
+    this.#context.sendParts(from, unknown, (part) => ({ kind: 'release', released: part, to: node }));
     this.#context.sendParts(from, wanted, (part) => ({ kind: 'claim', sequence, generation, wanted: part }));
   }
 

@@ -35,8 +35,15 @@ export interface Timing {
   readonly lateMs: number;
   /** The most that an owner which was held up may hold beyond its time while it asks the voters: they have a silence to answer. */
   readonly extensionMs: number;
+  /**
+   * How long an agent that starts keeps what it finds in its kernel while it asks the voters. They have to get to know its new run first,
+   * and may be held up. If one that says no is among the first, it ends at once; the kernel alone has held it for much longer.
+   */
+  readonly foundMs: number;
   /** How long an owner waits for the vote of a voter that has started anew. */
   readonly revoteMs: number;
+  /** How long a node that is to have a new EIP, and is heard, has to ask for it: it may read the API later than others. */
+  readonly newTurnMs: number;
   /** How long a node that has handed an EIP over carries its packets on. */
   readonly lingerMs: number;
   /** How long the node that got it hands on to the one before what it does not know: while that one surely carries it. */
@@ -66,7 +73,9 @@ export const timingOf = ({ heartbeatMs, heartbeatCount, graceMs }: TimingSetting
     renewMs: graceMs / 20,
     lateMs: heartbeatMs / 2,
     extensionMs: silenceMs,
+    foundMs: 5 * silenceMs,
     revoteMs: 2 * heartbeatMs,
+    newTurnMs: 10 * silenceMs,
     lingerMs: 20 * silenceMs,
     handBackMs: 15 * silenceMs,
   };

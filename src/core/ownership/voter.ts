@@ -85,6 +85,15 @@ export class Voter {
     if (known?.isReleased) this.#set(eip, { ...known, node, isReleased: false, isPresumed: true, to: undefined });
   }
 
+  /**
+   * We have asked in vain for what a node had that we did not hear. It may have its vote back with the epoch that it has: as far as we know, nobody owned
+   * with a later one, and it would else be refused.
+   */
+  restore(eip: Ip, { node, epoch }: Vote): void {
+    if (this.#voteByEip.get(eip)?.isReleased)
+      this.#set(eip, { node, epoch, isReleased: false, isPresumed: true, to: undefined });
+  }
+
   /** Judges a claim. A later epoch than any that was seen is needed to get what another node had. */
   judge(from: string, wanted: readonly Wanted[], nowMs: number): Judgement {
     const granted: Holding[] = [];

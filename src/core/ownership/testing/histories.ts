@@ -142,8 +142,8 @@ const isExpected = ({ name, kernel }: Node, eip: Ip, nodes: readonly Node[]): bo
 
 /**
  * EIPs are given up and given again, to other nodes, some lives long: each has one owner again, with a later epoch, and whoever the
- * plan does not send there was told. Some nodes are slow, and never see that an EIP was gone; that one of these owns it is known to others
- * by its report only, which is not in this play.
+ * plan does not send there was told. One may read late that it is given again. Some nodes are slow, and never see that an EIP was gone; that one
+ * of these owns it is known to others by its report only, which is not in this play.
  */
 const again = (options: ScheduleOptions, chance: Chance): readonly string[] => {
   const told = new Map<string, string>();
@@ -170,6 +170,7 @@ const again = (options: ScheduleOptions, chance: Chance): readonly string[] => {
       candidates: reordered(candidates, chance),
     }));
     const slow = new Set(nodes.filter(() => chance.isLucky(0.1)));
+    const late = chance.pick(nodes);
     for (const node of network.nodes) {
       const plan = { ...stage.plan, nodes };
       if (!slow.has(node.name)) {
@@ -179,7 +180,8 @@ const again = (options: ScheduleOptions, chance: Chance): readonly string[] => {
           for (const eip of eips) told.delete(`${node.name} ${eip}`);
         });
       }
-      network.at(backAtMs + chance.between(0, 50), () => network.setPlan(node, { ...plan, eips: given }));
+      const readMs = chance.between(0, node.name === late ? 400 : 50);
+      network.at(backAtMs + readMs, () => network.setPlan(node, { ...plan, eips: given }));
     }
     run(backAtMs + 800);
     for (const { eip, candidates } of given) {

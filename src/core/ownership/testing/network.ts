@@ -161,7 +161,8 @@ export class Network {
     node.tieRound += 1;
     node.wakeAtMs = Infinity;
     node.agent = new this.#settings.Ownership({ node: node.name, timing: this.#settings.timing, held, nowMs });
-    node.excusedUntilMs = this.timeMs + 2.2 * this.#settings.timing.silenceMs;
+    // What it finds it keeps for a while, whatever the others did meanwhile.
+    node.excusedUntilMs = held.length > 0 ? this.timeMs + 1.1 * this.#settings.timing.foundMs : -Infinity;
     this.#give(node, { kind: 'plan', plan: node.plan });
   }
 
