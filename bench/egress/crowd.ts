@@ -2,12 +2,12 @@
  * A crowd of policies of a gateway of their own. They are about no pod that runs, so that what they cost others can be
  * measured; every kernel has to hold the slot of each of them all the same.
  */
-import { z } from 'zod';
 import { until } from '../../lab/host/wait.ts';
 import type { Lab } from '../../lab/lab.ts';
 import { resourceOf } from '../../src/api/kinds.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
 import type { KubeObject } from '../../src/runtime/kube/resource.ts';
+import { Slots } from './slots.ts';
 
 /** Calls that are under way at the same time: as many as many users, or one pipeline, would have. */
 const width = 16;
@@ -16,24 +16,23 @@ const limitMs = 180_000;
 /** Creates policies up to a number and returns when every kernel holds them all, and how long that took. */
 export async function growCrowd(lab: Lab, kube: KubeClient, from: number, to: number): Promise<CrowdTimes> {
   const policies = resourceOf('EgressPolicy');
-  const startedAtMs = performance.now();
-  let next = from;
-  const worker = async (): Promise<void> => {
-    while (next < to) {
-      next += 1;
-      await kube.create(policies, policy(next));
-    }
-  };
-  await Promise.all(Array.from({ length: width }, worker));
-  const createdAtMs = performance.now();
-  const nodes = lab.status.nodes.map(({ name }) => name);
-  let seen: number[] = [];
-  const what = `${to} policies in every kernel`;
-  await until({ what, limitMs, everyMs: 250, explain: () => seen.join(' ') }, async () => {
-    seen = await Promise.all(nodes.map((node) => slotsIn(lab, node)));
-    return seen.every((slots) => slots >= to);
-  });
-  return { createdMs: createdAtMs - startedAtMs, inKernelsMs: performance.now() - startedAtMs };
+  const slots = new Slots(lab);
+  try {
+    await slots.open();
+    const startedAtMs = performance.now();
+    let next = from;
+    const worker = async (): Promise<void> => {
+      while (next < to) {
+        next += 1;
+        await kube.create(policies, policy(next));
+      }
+    };
+    await Promise.all(Array.from({ length: width }, worker));
+    const createdMs = performance.now() - startedAtMs;
+    return { createdMs, inKernelsMs: (await slots.reach(to, limitMs)) - startedAtMs };
+  } finally {
+    await slots.close();
+  }
 }
 
 /** Waits until every status says that the kernels are in step: what is measured then is beside the crowd, not its arrival. */
@@ -58,16 +57,6 @@ export interface CrowdTimes {
   readonly createdMs: number;
   /** From the first call until the last kernel held the last policy. */
   readonly inKernelsMs: number;
-}
-
-const listingSchema = z.object({
-  nftables: z.array(z.object({ map: z.object({ elem: z.array(z.unknown()).default([]) }).optional() })),
-});
-
-async function slotsIn(lab: Lab, node: string): Promise<number> {
-  const text = await lab.exec(node, ['nft', '-j', 'list', 'map', 'inet', 'sallyport', 'slot_fwd']);
-  const { nftables } = listingSchema.parse(JSON.parse(text));
-  return nftables.reduce((sum, { map }) => sum + (map?.elem.length ?? 0), 0);
 }
 
 function policy(number: number) {

@@ -4,6 +4,7 @@ import { until } from '../../lab/host/wait.ts';
 import type { PodClient } from '../../lab/inside/pod-client.ts';
 import { resourceOf } from '../../src/api/kinds.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
+import type { KubeObject } from '../../src/runtime/kube/resource.ts';
 
 const askEveryMs = 10;
 const eips = 50;
@@ -29,11 +30,25 @@ export async function policyToPacket(
     samplesMs.push(sawItMs - startedAtMs);
     await stream.stop();
     await kube.delete(policies, { namespace: 'default', name: 'bench' });
-    await until({ what: 'the pod to leave as before', limitMs: 30_000 }, async () => {
+    await until({ what: 'the pod to leave as before', limitMs: 30_000, everyMs: 250 }, async () => {
       return (await client.source(question)) === before;
     });
+    await untilForgotten(kube, eip);
   }
   return samplesMs;
+}
+
+/** What follows a deletion is no part of the next creation: nodes report a second later, and gateways are written every two seconds. */
+async function untilForgotten(kube: KubeClient, eip: string): Promise<void> {
+  const kinds = [resourceOf('EgressTunnel'), resourceOf('EgressGateway')];
+  await until({ what: `everybody to forget ${eip}`, limitMs: 30_000, everyMs: 250 }, async () => {
+    for (const kind of kinds) {
+      for await (const { items } of kube.list<KubeObject & { readonly status?: object }>(kind)) {
+        if (items.some(({ status = {} }) => JSON.stringify(status).includes(`"${eip}"`))) return false;
+      }
+    }
+    return true;
+  });
 }
 
 function policy(ipv4: string) {

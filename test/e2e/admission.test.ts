@@ -132,6 +132,15 @@ describe('what is filled in', () => {
       assert.equal(JSON.parse(made).spec.egressGatewayName, 'edge');
     }
   });
+
+  test('a spec that is no object is refused in the words of the schema', async () => {
+    const create = ['create', '--validate=false', '--dry-run=server', '-f', '-'];
+    for (const key of ['shop/text', 'text']) {
+      const { exitCode, errors } = await world.kubectl(create, { ...policy(key, {}), spec: 'all pods' });
+      assert.equal(exitCode, 1);
+      assert.match(errors, /spec in body must be of type object/);
+    }
+  });
 });
 
 test('gateways and their policies can be applied in one go, and deleted in one go', async () => {
@@ -157,12 +166,14 @@ test('slices that our own loops write are not sent to the webhook', async () => 
 describe('while no controller runs', () => {
   before(() => replica.stop());
 
-  test('specs cannot be changed, and the API server says why', async () => {
-    const late = policy('shop/late', { egressGatewayName: 'edge' });
-    const { exitCode, errors } = await world.kubectl(['create', '-f', '-'], late);
-    assert.equal(exitCode, 1);
-    assert.match(errors, /failed calling webhook "egresspolicies\.egressgateway\.spidernet\.io"/);
-    assert.match(errors, /connect: connection refused/);
+  test('specs cannot be changed, and the API server says why; a policy that names its gateway is asked about once', async () => {
+    for (const [spec, path] of [[{ egressGatewayName: 'edge' }, 'validate'] as const, [{}, 'mutate'] as const]) {
+      const { exitCode, errors } = await world.kubectl(['create', '-f', '-'], policy('shop/late', spec));
+      assert.equal(exitCode, 1);
+      assert.match(errors, /failed calling webhook "egresspolicies\.egressgateway\.spidernet\.io"/);
+      assert.match(errors, new RegExp(`/${path}\\?`));
+      assert.match(errors, /connect: connection refused/);
+    }
   });
 
   test('labels, heartbeats, slices and the deletion of policies go through', async () => {

@@ -17,13 +17,20 @@ interface Entry {
   readonly resource: string;
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
   readonly failurePolicy: 'Fail' | 'Ignore';
-  /** Absent: every request. */
-  readonly condition?: { readonly name: string; readonly expression: string };
+  /** All of them must hold. Absent: every request. */
+  readonly conditions?: readonly { readonly name: string; readonly expression: string }[];
 }
 
 const specChanged = {
   name: 'spec-changed',
   expression: "request.operation != 'UPDATE' || object.spec != oldObject.spec",
+};
+
+// All that is filled in is the name of the gateway. Nothing has been checked yet, so that a spec may be anything.
+const namesNoGateway = {
+  name: 'names-no-gateway',
+  expression:
+    "!has(object.spec) || type(object.spec) != map || !has(object.spec.egressGatewayName) || object.spec.egressGatewayName == ''",
 };
 
 // Agents write this status every few seconds. Were those writes to wait for us, a controller that is away would make
@@ -46,19 +53,24 @@ const write = ['CREATE', 'UPDATE'] as const;
 
 const entriesOf: Readonly<Record<WebhookKind, readonly Entry[]>> = {
   Mutating: [
-    { resource: 'egressgateways', operations: write, failurePolicy: 'Fail', condition: specChanged },
-    { resource: 'egresspolicies', operations: write, failurePolicy: 'Fail', condition: specChanged },
-    { resource: 'egressclusterpolicies', operations: write, failurePolicy: 'Fail', condition: specChanged },
+    { resource: 'egressgateways', operations: write, failurePolicy: 'Fail', conditions: [specChanged] },
+    { resource: 'egresspolicies', operations: write, failurePolicy: 'Fail', conditions: [specChanged, namesNoGateway] },
+    {
+      resource: 'egressclusterpolicies',
+      operations: write,
+      failurePolicy: 'Fail',
+      conditions: [specChanged, namesNoGateway],
+    },
   ],
   Validating: [
-    { resource: 'egressgateways', operations: [...write, 'DELETE'], failurePolicy: 'Fail', condition: specChanged },
-    { resource: 'egresspolicies', operations: write, failurePolicy: 'Fail', condition: specChanged },
-    { resource: 'egressclusterpolicies', operations: write, failurePolicy: 'Fail', condition: specChanged },
+    { resource: 'egressgateways', operations: [...write, 'DELETE'], failurePolicy: 'Fail', conditions: [specChanged] },
+    { resource: 'egresspolicies', operations: write, failurePolicy: 'Fail', conditions: [specChanged] },
+    { resource: 'egressclusterpolicies', operations: write, failurePolicy: 'Fail', conditions: [specChanged] },
     { resource: 'egressclusterinfos', operations: ['DELETE'], failurePolicy: 'Fail' },
-    { resource: 'egresstunnels/status', operations: ['UPDATE'], failurePolicy: 'Fail', condition: markTaken },
+    { resource: 'egresstunnels/status', operations: ['UPDATE'], failurePolicy: 'Fail', conditions: [markTaken] },
     // Only advice: a slice that cannot be judged is written all the same.
-    { resource: 'egressendpointslices', operations: write, failurePolicy: 'Ignore', condition: byHand },
-    { resource: 'egressclusterendpointslices', operations: write, failurePolicy: 'Ignore', condition: byHand },
+    { resource: 'egressendpointslices', operations: write, failurePolicy: 'Ignore', conditions: [byHand] },
+    { resource: 'egressclusterendpointslices', operations: write, failurePolicy: 'Ignore', conditions: [byHand] },
   ],
 };
 
@@ -73,12 +85,12 @@ export const webhookConfiguration = (kind: WebhookKind, clientConfig: ClientConf
   apiVersion: 'admissionregistration.k8s.io/v1',
   kind: `${kind}WebhookConfiguration`,
   metadata: { name: webhookName },
-  webhooks: entriesOf[kind].map(({ resource, operations, failurePolicy, condition }) => ({
+  webhooks: entriesOf[kind].map(({ resource, operations, failurePolicy, conditions = [] }) => ({
     name: `${resource.split('/')[0]}.${gatewayGroup}`,
     admissionReviewVersions: ['v1'],
     clientConfig,
     failurePolicy,
-    matchConditions: condition === undefined ? [] : [condition],
+    matchConditions: conditions,
     rules: [{ apiGroups: [gatewayGroup], apiVersions: ['v1beta1'], operations, resources: [resource] }],
     sideEffects: 'None',
     timeoutSeconds,

@@ -10,7 +10,7 @@ const burstMs = 1_000;
 /** A write that lets others go first is looked at again after this long. */
 const lookAgainMs = 500;
 /** It waits no longer than this altogether. */
-const longestMs = 10_000;
+const longestMs = 20_000;
 
 /** The turns of one kind of object. */
 export class Turns {

@@ -24,10 +24,12 @@ export interface LoopDeps {
 
 /**
  * Between two passes there is a rest: half of what the last one took, and no more than this. While changes come in a burst
- * it doubles up to the longest, so that they are taken together and most of the time is left to whoever makes them.
+ * it doubles up to the longest, so that they are taken together and nearly all of the time is left to whoever makes them:
+ * up to twenty times what a pass takes. Where passes are short, nobody waits long even then.
  */
 const restMs = 10;
-const longestRestMs = 160;
+const longestRestMs = 400;
+const burstRestPerPass = 20;
 /** More changes than this at the beginning of a pass are a burst. */
 const few = 3;
 /** The first wait after a pass that failed; it doubles up to the longest. */
@@ -75,7 +77,8 @@ export class Loop {
       this.#burstRestMs = this.#touches > few ? Math.min(Math.max(this.#burstRestMs * 2, restMs), longestRestMs) : 0;
       this.#touches = 0;
       const passMs = await this.#passOnce();
-      await wait(this.#deps.clock, Math.max(this.#burstRestMs, Math.min(passMs / 2, restMs)), signal);
+      const burstRestMs = Math.min(this.#burstRestMs, passMs * burstRestPerPass);
+      await wait(this.#deps.clock, Math.max(burstRestMs, Math.min(passMs / 2, restMs)), signal);
       if (signal.aborted) stop();
     }
   }
