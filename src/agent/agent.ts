@@ -137,7 +137,8 @@ export class Agent {
   missing(): string[] {
     const caches = missingOf(this.#caches);
     if (caches.length > 0) return caches;
-    return this.#outcome?.desired === undefined ? ['the kernel'] : [];
+    if (this.#outcome?.desired === undefined) return ['the kernel'];
+    return this.#steward.isListening() ? [] : ['heartbeats'];
   }
 
   /** Works until the signal is aborted, then finishes what it began. Rejects only for bugs. */

@@ -102,7 +102,7 @@ export class Claims {
     return this.#publish();
   }
 
-  /** Resolves when no EIP is asked about for the first time any more: at the latest after the time to answer. */
+  /** Resolves when no EIP is asked about for the first time any more: at the latest after the time to answer. Then onChange was called. */
   async settled(): Promise<void> {
     await Promise.all([...this.#knownByIp.values()].map(({ answered }) => answered));
   }

@@ -98,13 +98,14 @@ beforeEach(async () => {
 });
 afterEach(() => Promise.all(running.map((agent) => agent.stop())));
 
-const start = async (): Promise<RunningAgent> => {
+const start = async (kernel = node.kernel()): Promise<RunningAgent> => {
   const nothing = () => {};
   const quiet = { take: nothing, vote: nothing, setAddresses: nothing, setReady: nothing, setUplink: nothing };
-  const agent = startAgent(server.access, node.kernel(), clock, {
+  const agent = startAgent(server.access, kernel, clock, {
     startHeartbeat: (data, hooks) => {
       threads.push({ data, hooks });
-      return { ...quiet, renew: nothing, setMirror: nothing, close: async () => {} } as never;
+      const listening = async () => {};
+      return { ...quiet, listening, renew: nothing, setMirror: nothing, close: async () => {} } as never;
     },
     startMirror: () => ({ set: nothing, port: () => new MessageChannel().port1, close: async () => {} }) as never,
   });
@@ -174,6 +175,19 @@ describe('an agent that agrees with others', () => {
     await eventually('it is reported', () => status().report?.eips?.length === 2);
     thread().hooks.told({ kind: 'opened', ips: [] });
     await eventually('that it is shut again, too', () => status().report?.eips?.length === 0);
+  });
+
+  it('has all but the address of a new EIP while the network is asked about it', async () => {
+    putPolicy('a');
+    const kernel = node.kernel();
+    const silence = Promise.withResolvers<undefined>();
+    await start({ ...kernel, announcer: { ...kernel.announcer, probe: () => silence.promise } });
+    const source = async () => (await kernel.nftables.read())?.elements.slot_eip4.get('0x28000007');
+    await eventually('its rules are there', async () => (await source()) === eip);
+    assert.deepEqual(await addresses(), []);
+    silence.resolve(undefined);
+    await eventually('its addresses are there', async () => (await addresses()).length === 2);
+    assert.deepEqual(node.gate.answered(), []);
   });
 
   it('lets an EIP go when another machine turns out to have it, and keeps its pair', async () => {

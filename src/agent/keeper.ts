@@ -163,15 +163,15 @@ export class Keeper {
   }
 
   /**
-   * Decides. When there are EIPs about which the network has to be asked first, it is asked and decided again: all of it
-   * waits for the answer, milliseconds, because applying twice takes longer.
+   * Decides. When there are EIPs about which the network has to be asked first, it is asked and decided again. Behind a gate
+   * all but their addresses is made meanwhile, and nodes agree on their owner; without one everything waits for the answer.
    */
   async #decide(gathered: Gathered, host: HostView): Promise<NodeDesired> {
     const { claims, isolation } = this.#deps;
     const policies = isolation.cover(gathered.policies);
     const desired = this.#desiredFor(gathered, host, policies);
     if (!claims.judge(desired, gathered.tunnels)) return desired;
-    await claims.settled();
+    if (!desired.table.settings.isGated) await claims.settled();
     return this.#desiredFor(gathered, host, policies);
   }
 

@@ -18,8 +18,6 @@ export interface Libc {
    * looks at it any more: 8 to 16 ms (Linux 6.18), in which this thread would do nothing.
    */
   closeAside(socket: number): void;
-  /** The number of this thread among those of the machine. */
-  gettid(): number;
   /** Says what is planned with a part of the memory of this process, by its address and length in bytes. */
   madvise(address: number, length: number, advice: number): number;
   /** Gives the kernel back what the C library keeps of memory that was freed; undefined where the library has no such call. */
@@ -59,7 +57,6 @@ export const loadLibc = async (): Promise<Libc> => {
     recv: library.func('intptr_t recv(int socket, void *message, size_t length, int flags)'),
     close,
     closeAside: (socket) => close.async(socket, () => {}),
-    gettid: library.func('int gettid()'),
     madvise: library.func('int madvise(uintptr_t address, size_t length, int advice)'),
     mallocTrim: await Promise.try(() => library.func('int malloc_trim(size_t keepBytes)')).catch(() => undefined),
     errno: () => koffi.errno(),

@@ -62,6 +62,29 @@ describe('Grip', () => {
     assert.deepEqual([gate.answered(), gate.sent()], [[], []]);
   });
 
+  it('stays shut for what the network is being asked about, though it is owned and its connections are brought', async () => {
+    const asked: (readonly Ip[])[] = [];
+    const { gate, grip, said, opened } = await open([], (ips) => {
+      asked.push(ips);
+      return undefined;
+    });
+    grip.setReady(new Map(), new Map([[eip, [claim(eip), claim(pair)]]]));
+    grip.hold([held(eip)]);
+    grip.renew();
+    assert.deepEqual([gate.answered(), gate.sent(), said, asked], [[], [], [], [[eip, pair]]]);
+    grip.setReady(new Map([[eip, [claim(eip)]]]), new Map([[eip, [claim(pair)]]]));
+    assert.deepEqual([gate.answered(), gate.sent(), opened()], [[], [], []], 'half a pair is not enough');
+    grip.setReady(both);
+    assert.deepEqual(
+      [gate.answered(), opened()],
+      [
+        [eip, pair],
+        [eip, pair],
+      ],
+    );
+    assert.deepEqual(said, [`announce ${eip}`, `announce ${pair}`]);
+  });
+
   it('carries and prepares without answering', async () => {
     const { gate, grip, said } = await open();
     grip.setReady(both);

@@ -40,6 +40,8 @@ export class Grip {
   readonly #deps: GripDeps;
   #held: readonly Held[];
   #ready: ReadyEips = new Map();
+  /** EIPs about which the network is being asked: they may be owned, and the gate stays shut. */
+  #awaited: ReadyEips = new Map();
   #hops: Hops = new Map();
   /** Whether it is known what lies ready. */
   #isTold = false;
@@ -74,7 +76,7 @@ export class Grip {
   }
 
   #put(): void {
-    const open = this.#held.filter(({ eip }) => !this.#coming.has(eip));
+    const open = this.#held.filter(({ eip }) => !this.#isShut(eip));
     const holds = open.flatMap((held) =>
       this.#claimsOf(held.eip).map(({ ip }) => {
         const { epoch, mode } = held;
@@ -94,9 +96,10 @@ export class Grip {
     this.#announce(this.#held);
   }
 
-  /** Other EIPs lie ready than before. */
-  setReady(ready: ReadyEips): void {
+  /** Other EIPs lie ready than before, or are being asked about. */
+  setReady(ready: ReadyEips, awaited: ReadyEips = new Map()): void {
     this.#ready = ready;
+    this.#awaited = awaited;
     this.#isTold = true;
     this.#put();
     this.#announce(this.#held);
@@ -119,7 +122,12 @@ export class Grip {
 
   // An EIP that does not lie ready has no address that anybody could answer for: its own name is enough to hold it.
   #claimsOf(eip: Ip): readonly Claim[] {
-    return this.#ready.get(eip) ?? [{ ip: eip, interfaces: [] }];
+    const claims = [...(this.#ready.get(eip) ?? []), ...(this.#awaited.get(eip) ?? [])];
+    return claims.length > 0 ? claims : [{ ip: eip, interfaces: [] }];
+  }
+
+  #isShut(eip: Ip): boolean {
+    return this.#coming.has(eip) || this.#awaited.has(eip);
   }
 
   #announce(held: readonly Held[]): void {
@@ -128,7 +136,7 @@ export class Grip {
 
   /** What others may ask for: owned, ready, and with its connections. */
   #answering(held: readonly Held[]): readonly Claim[] {
-    const owned = held.filter(({ mode, eip }) => mode === 'owned' && this.#ready.has(eip) && !this.#coming.has(eip));
+    const owned = held.filter(({ mode, eip }) => mode === 'owned' && this.#ready.has(eip) && !this.#isShut(eip));
     return owned.flatMap(({ eip }) => this.#claimsOf(eip));
   }
 
@@ -170,7 +178,8 @@ export class Grip {
   }
 
   #tellPrepared(): void {
-    const prepared = this.#held.filter(({ mode, eip }) => mode === 'prepared' && this.#ready.has(eip));
+    const lies = (eip: Ip) => this.#ready.has(eip) && !this.#awaited.has(eip);
+    const prepared = this.#held.filter(({ mode, eip }) => mode === 'prepared' && lies(eip));
     const eips = new Set(prepared.map(({ eip }) => eip));
     const fresh = [...eips.difference(this.#prepared)];
     this.#prepared = eips;

@@ -49,9 +49,9 @@ export class Heartbeat {
     this.#thread.post({ kind: 'addresses', addresses, hops });
   }
 
-  /** Which EIPs lie ready. */
-  setReady(ready: ReadyEips): void {
-    this.#thread.post({ kind: 'ready', ready });
+  /** Which EIPs lie ready, and about which the network is being asked. */
+  setReady(ready: ReadyEips, awaited: ReadyEips): void {
+    this.#thread.post({ kind: 'ready', ready, awaited });
   }
 
   /** Where the outside is; undefined: nobody looks. */

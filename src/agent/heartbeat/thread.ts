@@ -18,7 +18,6 @@ import { hasCarrier, isOwnMac } from '../../dataplane/interface.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
 import { systemClock, wait } from '../../runtime/process/clock.ts';
 import { Asker } from '../mirror/asker.ts';
-import { goFirst } from '../thread/go-first.ts';
 import { Driver, type Told } from './driver.ts';
 import { Grip, type Hops, type ReadyEips } from './grip.ts';
 import { knock } from './knock.ts';
@@ -46,8 +45,8 @@ export type ToThread =
   | { readonly kind: 'addresses'; readonly addresses: ReadonlyMap<string, string>; readonly hops: Hops }
   /** The vote of the API server is ours until then, by machineMs. */
   | { readonly kind: 'vote'; readonly atMs: number | undefined; readonly epoch: number }
-  /** Which EIPs lie ready. */
-  | { readonly kind: 'ready'; readonly ready: ReadyEips }
+  /** Which EIPs lie ready, and about which the network is being asked. */
+  | { readonly kind: 'ready'; readonly ready: ReadyEips; readonly awaited: ReadyEips }
   /** Who knows the connections of other nodes' EIPs. */
   | { readonly kind: 'mirror'; readonly port: MessagePort }
   /** Somebody has replaced what the kernel held. */
@@ -80,7 +79,6 @@ const BRING_MS = 150;
 const BRING_PLANNED_MS = 500;
 
 const libc = await loadLibc();
-goFirst(libc);
 
 const { node, address, port, keys, held, firstSignature } = data;
 const timing = timingOf(data.timing);
@@ -161,7 +159,7 @@ parent.on('message', (message: ToThread) => {
       grip.setHops(message.hops);
       return driver.setAddresses(message.addresses);
     case 'ready':
-      return grip.setReady(message.ready);
+      return grip.setReady(message.ready, message.awaited);
     case 'mirror':
       asker?.close();
       asker = new Asker(message.port);

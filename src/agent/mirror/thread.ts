@@ -12,7 +12,6 @@ import { createConnections, type TimeoutSeconds } from '../../dataplane/conntrac
 import { loadLibc } from '../../dataplane/libc.ts';
 import { systemClock } from '../../runtime/process/clock.ts';
 import { Envelope } from '../heartbeat/envelope.ts';
-import { goFirst } from '../thread/go-first.ts';
 import { Mirror } from './mirror.ts';
 import type { MirrorPlan, MirrorStats } from './port.ts';
 
@@ -77,8 +76,6 @@ if (parent === null) throw new Error('thread.ts is started by mirror-thread.ts')
 const tell = (told: FromMirrorThread): void => parent.postMessage(told);
 
 const libc = await loadLibc();
-// As the thread of heartbeats, which waits for it.
-goFirst(libc);
 
 const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', reuseAddr: true });
 const mirror = new Mirror({

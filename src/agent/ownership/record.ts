@@ -105,7 +105,17 @@ export class OwnershipRecord {
 
   /** The EIPs that lie ready in the kernel, by the address that stands for each. */
   ready({ claims, expected, standbys }: NodeDesired): ReadyEips {
-    const claimByIp = new Map([...claims, ...expected, ...standbys].map((claim) => [claim.ip, claim]));
+    return this.#byEip([...claims, ...expected, ...standbys]);
+  }
+
+  /** The EIPs about which the network is being asked. */
+  awaited({ awaited }: NodeDesired): ReadyEips {
+    return this.#byEip(awaited);
+  }
+
+  #byEip(claims: readonly Claim[]): ReadyEips {
+    if (claims.length === 0) return new Map();
+    const claimByIp = new Map(claims.map((claim) => [claim.ip, claim]));
     const ready = new Map<Ip, readonly Claim[]>();
     for (const [key, { eip }] of this.eips()) {
       const own = [eip.ipv4, eip.ipv6].map((ip) => ip && claimByIp.get(ip)).filter((claim) => claim !== undefined);

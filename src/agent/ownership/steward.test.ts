@@ -42,6 +42,7 @@ interface FakeThread {
   addresses: ReadonlyMap<string, string>;
   renewals: number;
   isClosed: boolean;
+  readonly listening: PromiseWithResolvers<void>;
 }
 
 describe('Steward', () => {
@@ -95,9 +96,11 @@ describe('Steward', () => {
           addresses: new Map(),
           renewals: 0,
           isClosed: false,
+          listening: Promise.withResolvers(),
         };
         threads.push(thread);
         return {
+          listening: () => thread.listening.promise,
           take: (input) => void thread.inputs.push(input),
           vote: () => {},
           setAddresses: (addresses) => {
@@ -165,6 +168,22 @@ describe('Steward', () => {
     assert.ok(input?.kind === 'plan');
     assert.deepEqual(input.plan.eips, [{ eip, epoch: 0, candidates: [owner, other] }]);
     assert.deepEqual(input.plan.gateways, ['a', 'b']);
+  });
+
+  it('says so while the thread has not come so far that it hears others', async () => {
+    const steward = open(owner);
+    assert.equal(steward.isListening(), true, 'there is no thread to wait for');
+    await pass(steward, owner, [eip, pair]);
+    assert.equal(steward.isListening(), false);
+    thread().listening.resolve();
+    await thread().listening.promise;
+    assert.equal(steward.isListening(), true);
+    keys = [new Uint8Array(32).fill(2)];
+    await pass(steward, owner, [eip, pair]);
+    assert.equal(steward.isListening(), false, 'another thread has taken its place');
+    thread().listening.reject(new Error('the port is taken'));
+    thread().hooks.failed(new Error('the port is taken'));
+    assert.equal(steward.isListening(), true, 'a thread that failed is told about, and tried again');
   });
 
   it('takes part for as long as it holds an EIP, also when nobody selects the node any more', async () => {

@@ -9,7 +9,7 @@ import type { Config } from '../../api/config.ts';
 import { EgressError } from '../../api/error.ts';
 import type { Ip } from '../../core/ip/index.ts';
 import { distinctBits } from '../../core/marks.ts';
-import type { NodeDesired } from '../../core/node/desired.ts';
+import type { Claim, NodeDesired } from '../../core/node/desired.ts';
 import type { NodeOwnership } from '../../core/node/input.ts';
 import { replyMark } from '../../core/node/numbers.ts';
 import type { KnownOwner } from '../../core/ownership/planned.ts';
@@ -27,7 +27,7 @@ import { mirrorPlanOf } from '../mirror/plan.ts';
 import { OwnershipRecord } from './record.ts';
 
 /** Starts the thread. */
-export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Omit<Heartbeat, 'listening'>;
+export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Pick<Heartbeat, keyof Heartbeat>;
 
 /** What the thread tells that is for others than the steward. */
 export type Happening = Exclude<
@@ -67,6 +67,7 @@ export class Steward {
   #told: ReadonlyMap<Ip, KnownOwner> = new Map();
   #heartbeat: ReturnType<StartHeartbeat> | undefined;
   #running: ThreadData | undefined;
+  #isListening = false;
   /** What the thread was told last. */
   #sent: Sent = nothingSent;
   #isClosed = false;
@@ -95,15 +96,19 @@ export class Steward {
     return this.#isOn ? this.#opened : undefined;
   }
 
-  /** False while an EIP that lies ready here, and is to be here by record, is not open yet: it is about to come. */
+  /** False while an EIP that is to be here by record, and lies ready or is being asked about, is not open yet: it is about to come. */
   isSettled(): boolean {
     if (!this.#isOn) return true;
     const { node } = this.#deps;
-    for (const [eip, claims] of this.#sent.ready) {
-      if (this.#record.eips().get(eip)?.node !== node) continue;
-      if (claims.some(({ ip }) => !this.#opened.has(ip))) return false;
-    }
-    return true;
+    const recorded = this.#record.eips();
+    const isComing = ([eip, claims]: readonly [Ip, readonly Claim[]]): boolean =>
+      recorded.get(eip)?.node === node && claims.some(({ ip }) => !this.#opened.has(ip));
+    return !this.#sent.ready.entries().some(isComing) && !this.#sent.awaited.entries().some(isComing);
+  }
+
+  /** False while the thread has not yet come so far that it hears others: until then nobody would let go what this node holds. */
+  isListening(): boolean {
+    return this.#heartbeat === undefined || this.#isListening;
   }
 
   /** The electorate that this node goes by, if it has a part in it: for the report. */
@@ -153,13 +158,15 @@ export class Steward {
     if (!isDeepStrictEqual(this.#running, data)) this.#start(data);
     const heartbeat = this.#heartbeat;
     if (heartbeat === undefined) return;
-    const [addresses, hops, ready] = [record.addresses(), record.hops(), record.ready(desired)];
+    const [addresses, hops] = [record.addresses(), record.hops()];
+    const [ready, awaited] = [record.ready(desired), record.awaited(desired)];
     const told = record.own(plan, this.#holds.size > 0);
     const place = told.gateways.includes(this.#deps.node) ? uplink : undefined;
     const sent = this.#sent;
-    this.#sent = { addresses, hops, ready, plan: told, uplink: place };
+    this.#sent = { addresses, hops, ready, awaited, plan: told, uplink: place };
     if (addresses !== sent.addresses || hops !== sent.hops) heartbeat.setAddresses(addresses, hops);
-    if (!isDeepStrictEqual(ready, sent.ready)) heartbeat.setReady(ready);
+    const isSame = isDeepStrictEqual(ready, sent.ready) && isDeepStrictEqual(awaited, sent.awaited);
+    if (!isSame) heartbeat.setReady(ready, awaited);
     if (told !== sent.plan) heartbeat.take({ kind: 'plan', plan: told });
     if (!isDeepStrictEqual(place, sent.uplink)) heartbeat.setUplink(place);
     this.#mirror();
@@ -208,6 +215,7 @@ export class Steward {
     void this.#heartbeat?.close();
     this.#running = data;
     this.#sent = nothingSent;
+    this.#isListening = false;
     const heartbeat = startHeartbeat(
       { ...data, held: [...this.#holds.values()] },
       {
@@ -225,6 +233,11 @@ export class Steward {
       },
     );
     this.#heartbeat = heartbeat;
+    // One that fails is told by `failed`.
+    const listens = (): void => {
+      this.#isListening ||= heartbeat === this.#heartbeat;
+    };
+    heartbeat.listening().then(listens, () => {});
     log.info({ component: 'ownership' }, `heartbeats on ${data.address} port ${data.port}`);
   }
 
@@ -313,6 +326,7 @@ interface Sent {
   readonly addresses: ReadonlyMap<string, string>;
   readonly hops: Hops;
   readonly ready: ReadyEips;
+  readonly awaited: ReadyEips;
   readonly plan: OwnershipPlan | undefined;
   readonly uplink: UplinkPlace | undefined;
 }
@@ -321,6 +335,7 @@ const nothingSent: Sent = {
   addresses: new Map(),
   hops: new Map(),
   ready: new Map(),
+  awaited: new Map(),
   plan: undefined,
   uplink: undefined,
 };

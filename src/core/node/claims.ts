@@ -1,6 +1,7 @@
 /**
  * Claims: the EIPs that this node answers for, where it announces them, and which address each slot leaves with. An EIP
- * that may not be claimed has no address here and no entry for its slots, so that their packets are dropped.
+ * that may not be claimed has no address here and no entry for its slots, so that their packets are dropped. One that the
+ * network is merely being asked about has no address either, and where there is a gate, which is shut, all else.
  */
 import { finding } from '../finding.ts';
 import { contains, emptySet, type IntervalSet, type Ip, parseCidrMasking, parseSet, positionOf } from '../ip/index.ts';
@@ -14,14 +15,17 @@ import { familiesIn } from './tunnel-ends.ts';
 
 /** What a gateway node holds. */
 export interface Holdings {
-  /** All EIPs that lie ready or are in use here: the three lists below together. */
+  /** All EIPs that lie ready or are in use here: `claims`, `expected` and `standbys` together. */
   readonly ready: readonly Claim[];
+  /** These and the awaited ones: the table has them. */
+  readonly listed: readonly Claim[];
   readonly claims: readonly Claim[];
   readonly epochs: ReadonlyMap<Ip, number>;
   readonly expected: readonly Claim[];
   readonly standbys: readonly Claim[];
   /** EIPs that the node should hold and may not claim now. */
   readonly unclaimed: readonly Claim[];
+  readonly awaited: readonly Claim[];
   /** The source addresses of the slots that leave here. */
   readonly sources: readonly Source[];
   readonly problems: readonly NodeProblem[];
@@ -42,7 +46,8 @@ export const createHoldings = () => {
   const listsFor = remember((host: HostView, settings: NodeSettings) => {
     const interfacesFor = announcingInterfaces(host, settings);
     const list = () => createClaimList(interfacesFor);
-    return { ready: list(), claims: list(), expected: list(), standbys: list(), unclaimed: list() };
+    const ready = { ready: list(), claims: list(), expected: list(), standbys: list() };
+    return { ...ready, listed: list(), unclaimed: list(), awaited: list() };
   });
   return (
     bindings: readonly Binding[],
@@ -61,6 +66,7 @@ export const createHoldings = () => {
     const standbys = new Set<Ip>();
     const epochs = new Map<Ip, number>();
     const unclaimed = new Set<Ip>();
+    const awaited = new Set<Ip>();
     const sources: Source[] = [];
     const problems: NodeProblem[] = [];
     for (const binding of bindings) {
@@ -91,6 +97,10 @@ export const createHoldings = () => {
         } else {
           unclaimed.add(ip);
           if (refusal !== 'probing') problems.push({ finding: refusal, policy: policy.key });
+          else if (holds !== undefined) {
+            awaited.add(ip);
+            sources.push({ slot, ip });
+          }
         }
       }
     }
@@ -99,11 +109,13 @@ export const createHoldings = () => {
     problems.push(...unannounced(bindings, node, claims));
     return {
       ready: lists.ready(ready),
+      listed: lists.listed(ready.union(awaited)),
       claims,
       epochs,
       expected: lists.expected(expected),
       standbys: lists.standbys(standbys),
       unclaimed: lists.unclaimed(unclaimed),
+      awaited: lists.awaited(awaited),
       sources,
       problems,
     };

@@ -103,7 +103,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
           ...elements.strict(settings.isStrict, input.pods, input.namespaces, ranges?.pods ?? emptySet, on),
           ...elements.classes(byAddress, unknownSources, destinations, verdicts, on),
           ...elements.forward(bindings, node, numbers),
-          ...elements.eips(holdings.ready),
+          ...elements.eips(holdings.listed),
           ...elements.sources(holdings.sources),
         },
       },
@@ -114,6 +114,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
       expected: holdings.expected,
       standbys: holdings.standbys,
       unclaimed: holdings.unclaimed,
+      awaited: holdings.awaited,
       problems: sortedProblems([
         ...(own.ok ? [] : [{ finding: own.finding, policy: undefined }]),
         ...verdictProblems(served, node, ranges !== undefined, reach, owners),

@@ -23,6 +23,8 @@ export interface NodeDesired {
   readonly standbys: readonly Claim[];
   /** EIPs that this node is to own but that are in `unclaimable` now: the agent goes on asking the network about them. */
   readonly unclaimed: readonly Claim[];
+  /** Those of them about which the network is being asked, behind a gate: the table has them already, only the address is missing. */
+  readonly awaited: readonly Claim[];
   /** What cannot be done on this node and why. Everything else is done all the same. */
   readonly problems: readonly NodeProblem[];
   /** The numbers of gateway nodes that marks and routing tables are made of; input of the next NodeDesired. */

@@ -144,6 +144,23 @@ describe('an EIP of another node that may come', () => {
     assert.deepEqual([expecting.expected, expecting.unclaimed], [[], owned.claims]);
   });
 
+  it('has all but its address while the network is asked about it, but nothing where no gate would keep its packets', () => {
+    const node = record?.node ?? '';
+    const unclaimable = new Map(owned.claims.map(({ ip }) => [ip, 'probing' as const]));
+    const ownership = { ...nobody, standbys: new Set([eip]) };
+    const [asking, free] = [desiredOf(view, node, { unclaimable, ownership }), desiredOf(view, node, { ownership })];
+    assert.deepEqual([asking.awaited, asking.unclaimed, asking.expected], [owned.claims, owned.claims, []]);
+    assert.deepEqual([asking.table, asking.problems], [free.table, free.problems]);
+    const addressesOf = ({ network }: NodeDesired) => network.addresses.map(({ ip }) => ip);
+    const eips = owned.claims.map(({ ip }) => ip);
+    assert.deepEqual(
+      addressesOf(free).filter((ip) => !addressesOf(asking).includes(ip)),
+      eips,
+    );
+    const ungated = desiredOf(view, node, { unclaimable });
+    assert.deepEqual([ungated.awaited, ungated.table.elements.eips4.size], [[], 0]);
+  });
+
   it('has ways from every worker, so that a take-over makes none', () => {
     const worker = desiredOf(view, 'w', { ownership: { ...nobody, gateways: new Set(['a', 'b']) } });
     assert.deepEqual([...worker.gatewayNumbers.keys()].toSorted(), ['a', 'b']);
