@@ -1,6 +1,6 @@
 /**
- * An EIP moves because somebody wants it to: make before break. Nobody outside or in a pod should notice: no connection is cut
- * off, and hardly a question fails.
+ * An EIP moves because somebody wants it to: make before break. Nobody outside or in a pod notices: no connection is cut
+ * off, and no question fails.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -11,9 +11,6 @@ import { type FailoverWorld, type Trial, told, watched } from './failover-world.
 
 const egctl = join(import.meta.dirname, '..', '..', 'bin', 'egctl');
 
-/** Not a promise; see below. */
-const failedAtMost = 10;
-
 /** What somebody does to move the EIP, and how it is undone, which moves nothing back. */
 interface Move {
   readonly name: string;
@@ -21,9 +18,18 @@ interface Move {
   readonly undo?: (world: FailoverWorld, from: string) => Promise<void>;
 }
 
+/**
+ * Asks as people do, again when it is refused: some seconds after the API server was away, Kubernetes calls nodes not ready, and
+ * nothing can be moved to them until that is over.
+ */
 const ask = async (world: FailoverWorld, ...args: readonly string[]): Promise<void> => {
-  const { code, stdout, stderr } = await run([egctl, ...args], { env: { KUBECONFIG: world.lab.kubeconfig } });
-  assert.equal(code, 0, `${stdout}${stderr}`);
+  let said = '';
+  const wait = { what: `egctl ${args.join(' ')}`, limitMs: 60_000, everyMs: 500, explain: () => said };
+  await until(wait, async () => {
+    const { code, stdout, stderr } = await run([egctl, ...args], { env: { KUBECONFIG: world.lab.kubeconfig } });
+    said = `${stdout}${stderr}`;
+    return code === 0;
+  });
 };
 
 const moves: readonly Move[] = [
@@ -54,7 +60,7 @@ export const describeMoves = (worldOf: () => FailoverWorld, rounds = 1): void =>
   describe('a move by plan', () => {
     for (let round = 1; round <= rounds; round += 1) {
       for (const { name, act, undo } of moves) {
-        test(`${name}: hardly a question fails, no connection is cut off${round > 1 ? ` (${round})` : ''}`, async (context) => {
+        test(`${name}: no question fails, no connection is cut off${round > 1 ? ` (${round})` : ''}`, async (context) => {
           const world = worldOf();
           const from = await world.owner();
           const to = from === 'gateway-1' ? 'gateway-2' : 'gateway-1';
@@ -70,9 +76,7 @@ export const describeMoves = (worldOf: () => FailoverWorld, rounds = 1): void =>
           );
           tellOutages(context, trial);
           const { failed, lost, handOvers } = told(trial);
-          assert.deepEqual({ lost, handOvers }, { lost: [], handOvers: [to, to] });
-          // Open fault: none is promised, and one of some hundred is lost now and then; docs/explanation/failover.md tells.
-          assert.ok(failed <= failedAtMost, `${failed} questions failed`);
+          assert.deepEqual({ failed, lost, handOvers }, { failed: 0, lost: [], handOvers: [to, to] });
           assert.deepEqual(await world.egress.strangersAsking(watched), []);
           assert.equal(world.observer.lostFrames, 0);
         });

@@ -27,6 +27,7 @@ connectionsConformance('Linux', async () => {
     connections: {
       list: (visit) => here(() => real.list(visit)),
       put: (connections) => here(() => real.put(connections)),
+      forgetOver: (eips) => here(() => real.forgetOver(eips)),
       watch: () => here(() => real.watch()),
     },
     talk: async ({ key, eipPort, mark }: Connection, kept) => {
@@ -40,6 +41,9 @@ connectionsConformance('Linux', async () => {
     },
     end: async (key) => {
       await namespace.must('conntrack', '-D', ...flow(key));
+    },
+    part: async (key) => {
+      await namespace.must('conntrack', '-U', ...flow(key), '--state', 'TIME_WAIT');
     },
     read: async (key) => {
       const { code, stdout } = await namespace.programs.run([

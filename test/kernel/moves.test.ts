@@ -2,16 +2,18 @@
  * An EIP is moving: questions leave through node A, and answers come to node B, which knows none of their connections. Real
  * packets; the tunnel is a wire.
  *
- *   client 10.244.2.2 --in-- A 10.9.0.11 --+-- outside 10.9.0.200, which takes B for the owner of 10.9.0.100
- *                            | tunnel      |
- *                            B 10.9.0.12 --'
+ *   client 10.244.2.2 --+--in-- A 10.9.0.11 --+-- outside 10.9.0.200, which takes B for the owner of 10.9.0.100
+ *                       |       | tunnel      |
+ *                       '--in-- B 10.9.0.12 --'
  */
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, test } from 'node:test';
 import { type Ip, parseIp } from '../../src/core/ip/index.ts';
 import { createGateTables, type Hold, type Latch, openLatch } from '../../src/dataplane/gate/gate.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
 import { renderTable } from '../../src/dataplane/nft/render.ts';
+import { TABLE } from '../../src/dataplane/nft/stored.ts';
 import { settings } from '../../src/dataplane/nft/testing/tables.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { inNamespace } from './enter.ts';
@@ -26,9 +28,12 @@ const eips = [ip('10.9.0.100'), ip('fd09::e:100')] as const;
 const outsides = ['10.9.0.200', 'fd09::200'] as const;
 const hops = { a: [ip('192.200.0.11'), ip('fd92::11')], b: [ip('192.200.0.12'), ip('fd92::12')] } as const;
 const minuteMs = 60_000;
+type Label = 'a' | 'b';
+const numbers = { a: 11, b: 12 } as const;
 
-/** A gateway node on the wire of the outside, with the EIP and the tables of the gate. */
-const openGateway = async (label: 'a' | 'b', number: number, outside: Namespace) => {
+/** A gateway node on the wire of the outside and on one of the client, with the EIP and the tables of the gate. */
+const openGateway = async (label: Label, outside: Namespace, client: Namespace) => {
+  const number = numbers[label];
   const node = await openNamespace(`moves-${label}`);
   await outside.ip(
     `link add to-${label} type veth peer name eth0 netns ${node.name}`,
@@ -44,8 +49,35 @@ const openGateway = async (label: 'a' | 'b', number: number, outside: Namespace)
     `-6 addr add ${eips[1]}/128 dev egw-eip nodad`,
   );
   await node.must('sysctl', '-q', '-w', 'net.ipv4.ip_forward=1', 'net.ipv6.conf.all.forwarding=1');
-  await node.must('sysctl', '-q', '-w', 'net.ipv4.conf.all.rp_filter=0', 'net.ipv4.conf.eth0.rp_filter=0');
+  // The client is found by the mark of replies alone, as a pod behind the tunnel is.
+  await node.ip(
+    `link add in type veth peer name to-${label} netns ${client.name}`,
+    'link set in up',
+    `addr add 10.244.${number}.1/24 dev in`,
+    `-6 addr add fd44:${number}::1/64 dev in nodad`,
+    'rule add pref 94 fwmark 0x27000011 lookup 2700017',
+    '-6 rule add pref 94 fwmark 0x27000011 lookup 2700017',
+    `route add 10.244.2.2 via 10.244.${number}.2 dev in table 2700017`,
+    `-6 route add fd44:2::2 via fd44:${number}::2 dev in table 2700017`,
+  );
+  await client.ip(
+    `link set to-${label} up`,
+    `addr add 10.244.${number}.2/24 dev to-${label}`,
+    `-6 addr add fd44:${number}::2/64 dev to-${label} nodad`,
+  );
+  const loose = ['all', 'eth0', 'in'].map((name) => `net.ipv4.conf.${name}.rp_filter=0`);
+  await node.must('sysctl', '-q', '-w', ...loose);
+  await client.must('sysctl', '-q', '-w', 'net.ipv4.conf.all.rp_filter=0', `net.ipv4.conf.to-${label}.rp_filter=0`);
+  await node.nft(`table inet translate {
+  chain pass { type filter hook forward priority filter; iifname "in" ct state new ct mark set 0x27000011; }
+  chain leave {
+    type nat hook postrouting priority srcnat;
+    iifname "in" snat ip to ${eips[0]}
+    iifname "in" snat ip6 to ${eips[1]}
+  }
+}`);
   await node.nft(renderTable({ ...settings, isGated: true }));
+  await node.nft(`add element inet ${TABLE} sent4 { ${eips[0]} }; add element inet ${TABLE} sent6 { ${eips[1]} }`);
   await createGateTables(node.programs, device).prepare();
   const libc = await loadLibc();
   let signature = 1;
@@ -74,9 +106,10 @@ describe('an EIP that moves', () => {
     opened.push(client);
     await outside.ip('link add lan type bridge', 'link set lan up');
     await outside.ip(`addr add ${outsides[0]}/24 dev lan`, `-6 addr add ${outsides[1]}/64 dev lan nodad`);
-    const a = await openGateway('a', 11, outside);
+    await client.ip('addr add 10.244.2.2/32 dev lo', '-6 addr add fd44:2::2/128 dev lo nodad');
+    const a = await openGateway('a', outside, client);
     opened.push(a.node);
-    const b = await openGateway('b', 12, outside);
+    const b = await openGateway('b', outside, client);
     opened.push(b.node);
     latches.push(a.latch, b.latch);
     await a.node.ip(`link add ${device} type veth peer name ${device} netns ${b.node.name}`);
@@ -91,34 +124,6 @@ describe('an EIP that moves', () => {
       );
       await node.must('sysctl', '-q', '-w', `net.ipv4.conf.${device}.rp_filter=0`);
     }
-    // The client is found by the mark of replies alone, as a pod behind the tunnel is.
-    await a.node.ip(`link add in type veth peer name eth0 netns ${client.name}`, 'link set in up');
-    await a.node.ip(
-      'addr add 10.244.1.1/24 dev in',
-      '-6 addr add fd44:1::1/64 dev in nodad',
-      'rule add pref 94 fwmark 0x27000011 lookup 2700017',
-      '-6 rule add pref 94 fwmark 0x27000011 lookup 2700017',
-      'route add 10.244.2.2 dev in table 2700017',
-      '-6 route add fd44:2::2 dev in table 2700017',
-    );
-    await a.node.must('sysctl', '-q', '-w', 'net.ipv4.conf.in.rp_filter=0');
-    await client.ip(
-      'link set eth0 up',
-      'addr add 10.244.2.2/32 dev eth0',
-      '-6 addr add fd44:2::2/128 dev eth0 nodad',
-      'route add 10.244.1.1 dev eth0',
-      '-6 route add fd44:1::1 dev eth0',
-      'route add default via 10.244.1.1',
-      '-6 route add default via fd44:1::1',
-    );
-    await a.node.nft(`table inet translate {
-  chain pass { type filter hook forward priority filter; iifname "in" ct state new ct mark set 0x27000011; }
-  chain leave {
-    type nat hook postrouting priority srcnat;
-    iifname "in" snat ip to ${eips[0]}
-    iifname "in" snat ip6 to ${eips[1]}
-  }
-}`);
     await outside.nft(`table inet told {
   chain input {
     type filter hook input priority filter;
@@ -127,11 +132,35 @@ describe('an EIP that moves', () => {
     tcp flags & rst == rst counter
   }
 }`);
-    await outside.ip(`route add ${eips[0]} via 10.9.0.12`, `-6 route add ${eips[1]} via fd09::12`);
+    /** Questions leave through a node, and answers come to one. */
+    const route = async (questions: Label, answers: Label): Promise<void> => {
+      const [ask, answer] = [numbers[questions], numbers[answers]];
+      await client.ip(
+        `route replace default via 10.244.${ask}.1 src 10.244.2.2`,
+        `-6 route replace default via fd44:${ask}::1 src fd44:2::2`,
+      );
+      await outside.ip(
+        `route replace ${eips[0]} via 10.9.0.${answer}`,
+        `-6 route replace ${eips[1]} via fd09::${answer}`,
+      );
+    };
+    await route('a', 'b');
     return {
       outside,
+      client,
       a: a.latch,
       b: b.latch,
+      route,
+      /** Connections from this port that a node remembers although they are over. */
+      remembered: async (label: Label, port: number): Promise<number> => {
+        const { node } = label === 'a' ? a : b;
+        const lists = await Promise.all(
+          ['ipv4', 'ipv6'].map((family) =>
+            node.must('conntrack', '-L', '-f', family, '-p', 'tcp', '--sport', `${port}`),
+          ),
+        );
+        return lists.join('').match(/TIME_WAIT/g)?.length ?? 0;
+      },
       /** Whether the client gets an answer from the outside. */
       ping: async (to: string) => (await client.programs.run(['ping', '-n', '-c', '1', '-W', '1', to])).code === 0,
       /** How often somebody refused a packet of the outside. */
@@ -153,6 +182,7 @@ describe('an EIP that moves', () => {
   before(async () => {
     world = await openWorld();
   });
+  afterEach(() => world.route('a', 'b'));
 
   test('answers that come to the new node are given to the old one, which knows their connections; only while it moves', async () => {
     await move();
@@ -196,5 +226,38 @@ describe('an EIP that moves', () => {
     }));
     world.b.hold(brief, minuteMs);
     for (const to of outsides) await eventually('the end of the move', async () => !(await world.ping(to)));
+  });
+
+  test('a port that was used a minute ago: the answer is for who waits for it, not for who remembers the old connection', async (context) => {
+    await move();
+    const stop = new AbortController();
+    context.after(() => stop.abort());
+    const talk = (namespace: Namespace, onLine: (line: string) => void, ...args: readonly string[]): void => {
+      const argv = [process.execPath, join(import.meta.dirname, 'talk.ts'), ...args];
+      void namespace.programs.follow(argv, onLine, stop.signal);
+    };
+    const served: string[] = [];
+    for (const to of outsides) talk(world.outside, (line) => served.push(line), 'server', to);
+    await eventually('servers listen', () => served.filter((line) => line === 'listening').length === 2);
+    for (const [index, [questions, answers]] of (
+      [
+        ['a', 'b'],
+        ['b', 'a'],
+      ] as const
+    ).entries()) {
+      const port = 5000 + index;
+      const use = async (asked: Label, answered: Label, kind: string, until: string): Promise<void> => {
+        await world.route(asked, answered);
+        for (const to of outsides) await eventually(`an answer from ${to}`, () => world.ping(to));
+        const heard = outsides.map(() => new Set<string>());
+        for (const [family, to] of outsides.entries()) {
+          talk(world.client, (line) => heard[family]?.add(line), kind, to, `${port}`);
+        }
+        await eventually(`${kind} of both families`, () => heard.every((lines) => lines.has(until)));
+      };
+      await use(answers, answers, 'bye', 'closed');
+      await eventually('both are over', async () => (await world.remembered(answers, port)) === 2);
+      await use(questions, answers, 'pong', 'heard');
+    }
   });
 });

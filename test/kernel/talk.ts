@@ -5,8 +5,8 @@
  *   talk.ts KIND ADDRESS PORT           prints a line for whatever it gets
  *   talk.ts visit ADDRESS RATE          makes that many short TCP connections a second; prints how many it made
  *
- * KIND is `pong` (TCP, says something whenever it hears something), `pour` (TCP, asks once and only hears from then on) or `drip`
- * (the same over UDP).
+ * KIND is `pong` (TCP, says something whenever it hears something), `pour` (TCP, asks once and only hears from then on), `drip`
+ * (the same over UDP) or `bye` (TCP, asks the server to close, so that the port is free again at once).
  */
 import { createSocket } from 'node:dgram';
 import { connect, createServer, isIPv6, type Socket } from 'node:net';
@@ -24,7 +24,8 @@ const serve = (): void => {
     socket.setNoDelay(true);
     let timer: NodeJS.Timeout | undefined;
     socket.on('data', (data) => {
-      if (data.toString() === 'pour') timer ??= setInterval(() => socket.write('drop'), EVERY_MS);
+      if (data.toString() === 'bye') socket.end();
+      else if (data.toString() === 'pour') timer ??= setInterval(() => socket.write('drop'), EVERY_MS);
       else setTimeout(() => socket.write('pong'), EVERY_MS);
     });
     socket.on('error', () => {});

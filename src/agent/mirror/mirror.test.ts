@@ -126,6 +126,25 @@ describe('Mirror', () => {
     world.close();
   });
 
+  it('forgets what is over of EIPs that are to come here, and opens again what their owner has open', async () => {
+    const world = new World('a', 'b');
+    const [other, open] = [sampleConnection({ port: 4001 }), sampleConnection({ port: 4002 })];
+    world.kernel('a').talk(tcp);
+    world.own('a', owned);
+    for (const one of [tcp, other, open]) world.kernel('b').talk(one);
+    for (const { key } of [tcp, other]) world.kernel('b').part(key);
+    await world.clock.advance(1_000);
+    world.mirror('b').clear(pair.slice(1));
+    assert.notEqual(world.kernel('b').read(other.key), undefined, 'that of another EIP');
+    world.mirror('b').clear(pair.slice(0, 1));
+    assert.equal(world.kernel('b').read(other.key), undefined);
+    world.kernel('b').talk(tcp);
+    world.kernel('b').part(tcp.key);
+    world.mirror('b').takeOver(pair);
+    assert.ok(areSameConnections(world.kernel('b').all, [tcp, open]));
+    world.close();
+  });
+
   it('keeps what the owner had when the owner is gone, and goes on as owner itself', async () => {
     const world = new World('a', 'b', 'c');
     world.kernel('a').talk(tcp);
@@ -256,10 +275,11 @@ describe('Mirror', () => {
     const refuse = (): never => {
       throw new EgressError('CONNTRACK_FAILED', 'no');
     };
-    world.start('b', { list: refuse, watch: refuse, put: refuse });
+    world.start('b', { list: refuse, watch: refuse, put: refuse, forgetOver: refuse });
     world.kernel('a').talk(tcp);
     world.own('a', owned);
     await world.clock.advance(1_000);
+    world.mirror('b').clear(pair);
     world.mirror('b').takeOver(pair);
     world.own('b', [{ ips: pair, successors: ['a'] }]);
     await world.clock.advance(1_000);

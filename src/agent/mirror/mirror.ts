@@ -140,6 +140,18 @@ export class Mirror {
     this.#make(ips.map(addressBytes));
   }
 
+  /**
+   * EIPs are to come here by plan. From the last time that they were here, this node may remember connections that are over: pods
+   * use their ports again, and packets of a new connection that began elsewhere would not fit the old one.
+   */
+  clear(ips: readonly Ip[]): void {
+    try {
+      this.#deps.connections.forgetOver(new Set(ips.map(addressBytes)));
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
   /** Resolves when this node knows the connections of EIPs that are to come here by plan; at the latest when the time is over. */
   async untilWhole(ips: readonly Ip[], limitMs: number): Promise<void> {
     const awaited = ips.filter((ip) => this.#plan.awaited.includes(ip));

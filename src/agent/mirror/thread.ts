@@ -100,7 +100,10 @@ const take = ({ id, ips, waitMs }: Asked, answer: (taken: Taken) => void): void 
     answer({ kind: 'taken', id });
   };
   if (waitMs === 0) make();
-  else void mirror.untilWhole(ips, waitMs).then(make);
+  else {
+    mirror.clear(ips);
+    void mirror.untilWhole(ips, waitMs).then(make);
+  }
 };
 
 const hear = (message: ToMirrorThread): void => {

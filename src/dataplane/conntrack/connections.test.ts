@@ -15,6 +15,7 @@ connectionsConformance('fake', async () => {
     connections,
     talk: async (connection, eip) => connections.talk(connection, eip),
     end: async (key) => connections.end(key),
+    part: async (key) => connections.part(key),
     read: async (key) => {
       const entry = connections.read(key);
       if (entry === undefined) return undefined;

@@ -9,7 +9,7 @@ import { KIND_MASK, SLOT_KIND } from '../../core/node/numbers.ts';
 import { EEXIST, errorText, type FilterStep, type Libc } from '../libc.ts';
 import { type NetfilterSocket, openNetfilterSocket } from '../netfilter-socket.ts';
 import { answerIn, eachMessage, type Message, NETFILTER_BYTES } from '../netlink/message.ts';
-import { type Connection, type ConnectionKey, protocolOf, protocols } from './connection.ts';
+import { type AddressBytes, type Connection, type ConnectionKey, protocolOf, protocols } from './connection.ts';
 import { attributes, WORTHY } from './ctnetlink.ts';
 import { entryIn, type Heard, heardIn } from './heard.ts';
 import { REQUEST_BYTES, Requests } from './requests.ts';
@@ -22,9 +22,15 @@ export interface Connections {
   /**
    * Makes connections; may be called twice with the same ones. What another node had is right, so what is in its way here goes: a
    * connection of the same name with another translation, as pods of this node have that used another gateway node, and one
-   * that has got the port of the EIP. Throws CONNTRACK_FAILED; then some may be there.
+   * that has got the port of the EIP. One that is here already is open again, whatever this node remembers of it: it
+   * may have gone on elsewhere since. Throws CONNTRACK_FAILED; then some may be there.
    */
   put(connections: Iterable<Connection>): PutOutcome;
+  /**
+   * Forgets the TCP connections of EIPs that are over and only remembered; returns how many there were. Their names are used again, and
+   * packets of the new ones would be judged by the old. Throws CONNTRACK_FAILED; then some may be left.
+   */
+  forgetOver(eips: ReadonlySet<AddressBytes>): number;
 }
 
 /** An open subscription. */
@@ -106,28 +112,45 @@ export const createConnections = ({ libc, timeouts }: ConnectionsDeps): Connecti
     }
   };
 
+  /** All that are worth carrying on, or were. */
+  const list = (visit: (heard: Heard) => void): void =>
+    ask('list connections', (socket) => {
+      const requests = new Requests(REQUEST_BYTES);
+      requests.list(1, ours);
+      must('list connections', socket.send(requests.bytes));
+      for (let isDone = false; !isDone; ) {
+        const piece = socket.receive();
+        // A listing goes on while it is read, so something always waits until it is done.
+        if (piece === undefined || piece === 'lost') throw failed('list connections');
+        eachMessage(piece, (message) => {
+          const error = answerIn(piece, message);
+          if (error !== undefined) {
+            must('list connections', error);
+            isDone = true;
+            return;
+          }
+          const heard = heardIn(piece, message);
+          if (heard !== undefined && isOurs(heard.connection)) visit(heard);
+        });
+      }
+    });
+
   return {
     list: (visit) =>
-      ask('list connections', (socket) => {
-        const requests = new Requests(REQUEST_BYTES);
-        requests.list(1, ours);
-        must('list connections', socket.send(requests.bytes));
-        for (let isDone = false; !isDone; ) {
-          const piece = socket.receive();
-          // A listing goes on while it is read, so something always waits until it is done.
-          if (piece === undefined || piece === 'lost') throw failed('list connections');
-          eachMessage(piece, (message) => {
-            const error = answerIn(piece, message);
-            if (error !== undefined) {
-              must('list connections', error);
-              isDone = true;
-              return;
-            }
-            const heard = heardIn(piece, message);
-            if (heard?.kind === 'open' && isOurs(heard.connection)) visit(heard.connection);
-          });
-        }
+      list(({ kind, connection }) => {
+        if (kind === 'open') visit(connection);
       }),
+    forgetOver: (eips) => {
+      const over: ConnectionKey[] = [];
+      list(({ kind, connection }) => {
+        if (kind === 'closed' && eips.has(connection.eip)) over.push(connection.key);
+      });
+      return ask('forget connections', (socket) => {
+        const table = new Table(socket, timeouts());
+        for (const some of chunksOf(over, AT_ONCE)) table.forget(some);
+        return over.length;
+      });
+    },
     watch: () => {
       const socket = open('listen to connections', {
         groups: Object.values(groups),
@@ -179,7 +202,9 @@ class Table {
     const taken = connections.filter((_, index) => errors.get(index) === EEXIST);
     if (taken.length === 0) return { written: connections.length - errors.size, refused: errors.size };
     const different = this.#compare(taken);
+    const same = new Set(taken.map(({ key }) => key)).difference(new Set(different.map(({ key }) => key)));
     this.#requests.clear();
+    for (const key of same) if (protocolOf(key) === protocols.tcp) this.#requests.reopen(0, key, this.#timeouts.tcp);
     for (const connection of different) {
       this.#requests.delete(0, connection.key);
       this.#requests.deleteByReplies(0, connection);
@@ -188,6 +213,14 @@ class Table {
     const again = this.#create(different, false);
     const refused = errors.size - taken.length + again.size;
     return { written: connections.length - refused, refused };
+  }
+
+  /** Those that ended meanwhile are answered as not found, which is what was wanted. */
+  forget(keys: readonly ConnectionKey[]): void {
+    this.#requests.clear();
+    for (const key of keys) this.#requests.delete(0, key);
+    must('forget connections', this.#socket.send(this.#requests.bytes));
+    this.#answers(() => {});
   }
 
   /** Creates; index of a connection -> error, for those that were refused. */

@@ -109,6 +109,15 @@ export class Requests {
     });
   }
 
+  /** Makes a TCP connection open again that is there, without a look at its sequence numbers: it has gone on elsewhere. */
+  reopen(sequence: number, key: ConnectionKey, timeoutSeconds: number): void {
+    this.#message(messages.new, flags.request, sequence, familyOf(key), () => {
+      this.#tuple(attributes.original, key, false);
+      this.#number32(attributes.timeout, timeoutSeconds);
+      this.#tcp();
+    });
+  }
+
   #tcp(): void {
     this.#nested(attributes.protocolInfo, () =>
       this.#nested(1, () => {

@@ -6,6 +6,10 @@
  *
  *   outside --answer--> new node, no such connection --copy, tunnel--> old node, translated back --tunnel--> worker
  *
+ * A pod uses a port again a minute after it has closed it; a kernel remembers the old connection for two. The answer to the first
+ * packet of the new one, when it comes to the node that remembers the old one, would be known there and go to the pod past the node
+ * that waits for it, which then drops all that the pod says. So the other node gets a copy of such an answer.
+ *
  * Only a chain of these families can copy a packet to a node that its routes do not name: the address is local to both. The tables
  * sleep but while something moves: each chain that is called costs every packet.
  */
@@ -36,7 +40,9 @@ const words = {
 } as const;
 
 /**
- * The tables, asleep, so that they can be loaded over what is there. `hand_over` comes when the address of an answer to a known connection
+ * The tables, asleep, so that they can be loaded over what is there. `share` comes when the connection is known and nothing translated
+ * yet, so that the copy still has the EIP: an entry that has heard both sides before (assured) is an old one or has this
+ * answer already, and then nobody minds the copy. `hand_over` comes when the address of an answer to a known connection
  * was translated back, so that what still has the EIP is unknown; and before `arrive` of the main table, which would drop
  * it. `pass_on` comes after `arrive`, which takes answers from the tunnel for those to pods of this node.
  */
@@ -45,9 +51,15 @@ export const movesScript = (device: string): string =>
     .flatMap(({ family, table }) => {
       const { type, own } = words[family];
       const place = `${family} ${table}`;
+      const copy = `meta mark set ${markText(TUNNELLED_KIND)} dup to ${family} daddr map @${OTHERS}`;
       return [
         `add table ${place} { flags dormant; }`,
         `add map ${place} ${OTHERS} { type ${type} : ${type}; flags timeout; }`,
+        `add chain ${place} share { type filter hook prerouting priority mangle; policy accept; }`,
+        `flush chain ${place} share`,
+        `add rule ${place} share ${family} daddr != @${OTHERS} return`,
+        `add rule ${place} share iifname "${device}" return`,
+        `add rule ${place} share tcp flags & (syn | ack) == (syn | ack) ct status assured ${copy} meta mark set 0`,
         `add chain ${place} hand_over { type filter hook prerouting priority dstnat + 5; policy accept; }`,
         `flush chain ${place} hand_over`,
         `add rule ${place} hand_over ${family} daddr != @${OTHERS} return`,
@@ -55,7 +67,7 @@ export const movesScript = (device: string): string =>
         // Questions to the EIP itself are for its owner.
         `add rule ${place} hand_over ${own} return`,
         `add rule ${place} hand_over tcp flags & (syn | ack) == syn return`,
-        `add rule ${place} hand_over meta mark set ${markText(TUNNELLED_KIND)} dup to ${family} daddr map @${OTHERS}`,
+        `add rule ${place} hand_over ${copy}`,
         `add rule ${place} hand_over drop`,
         `add chain ${place} pass_on { type filter hook prerouting priority dstnat + 15; policy accept; }`,
         `flush chain ${place} pass_on`,

@@ -14,6 +14,8 @@ export interface ConnectionsWorld extends AsyncDisposable {
   talk(connection: Connection, eip?: 'kept'): Promise<void>;
   /** Somebody else deletes it. */
   end(key: ConnectionKey): Promise<void>;
+  /** Both sides say good-bye: it is over, and remembered for a while. */
+  part(key: ConnectionKey): Promise<void>;
   /** The mark of a connection and the source that the outside sees, as text; undefined if there is none of that name. */
   read(key: ConnectionKey): Promise<{ readonly mark: number; readonly leavesAs: string } | undefined>;
 }
@@ -110,6 +112,29 @@ export const connectionsConformance = (name: string, open: () => Promise<Connect
       assert.deepEqual(world.connections.put(wanted), { written: 4, refused: 0 });
       const others = ([4, 6] as const).map((family) => sampleConnection({ family, port: 4005 }));
       assert.ok(areSameConnections(listed(world.connections), [...wanted, ...others]));
+    });
+
+    withWorld('a connection that is over here and was told of as open is open', async (world) => {
+      const wanted = ([4, 6] as const).map((family) => sampleConnection({ family }));
+      for (const one of wanted) await world.talk(one);
+      for (const { key } of wanted) await world.part(key);
+      assert.deepEqual(listed(world.connections), []);
+      assert.deepEqual(world.connections.put(wanted), { written: 2, refused: 0 });
+      assert.ok(areSameConnections(listed(world.connections), wanted));
+    });
+
+    withWorld('of an EIP, what is over is forgotten, and nothing else', async (world) => {
+      const parted = ([4, 6] as const).map((family) => sampleConnection({ family }));
+      const open = sampleConnection({ port: 4001 });
+      for (const one of [...parted, open]) await world.talk(one);
+      for (const { key } of parted) await world.part(key);
+      const [first, second] = parted;
+      assert.ok(first !== undefined && second !== undefined);
+      assert.equal(world.connections.forgetOver(new Set([first.eip])), 1);
+      assert.equal(await world.read(first.key), undefined);
+      assert.notEqual(await world.read(second.key), undefined, 'that of another EIP');
+      assert.deepEqual(listed(world.connections), [open]);
+      assert.equal(world.connections.forgetOver(new Set([first.eip])), 0);
     });
 
     withWorld('changes are told in order, of connections that leave with an EIP and of no others', async (world) => {

@@ -15,8 +15,10 @@ export interface FakeConnections extends Connections {
   talk(connection: Connection, eip?: 'kept'): void;
   /** Somebody else deletes it. */
   end(key: ConnectionKey): void;
+  /** Both sides say good-bye: it is over, and remembered for a while. */
+  part(key: ConnectionKey): void;
   read(key: ConnectionKey): Entry | undefined;
-  /** What leaves with an EIP, in no special order. */
+  /** What leaves with an EIP and is not over, in no special order. */
   readonly all: readonly Connection[];
   /** From the next look on, changes are lost until somebody has looked. */
   loseChanges(): void;
@@ -25,6 +27,7 @@ export interface FakeConnections extends Connections {
 /** An empty table. */
 export const createFakeConnections = (): FakeConnections => {
   const entries = new Map<ConnectionKey, Entry>();
+  const over = new Set<ConnectionKey>();
   const feeds = new Set<{ queue: Heard[]; isLost: boolean }>();
   const tell = (kind: Heard['kind'], entry: Entry): void => {
     const { eip } = entry;
@@ -42,28 +45,41 @@ export const createFakeConnections = (): FakeConnections => {
           other.eipPort === eipPort &&
           outsideOf(other.key) === outsideOf(key),
       );
+  const remove = (key: ConnectionKey): void => {
+    entries.delete(key);
+    over.delete(key);
+  };
   const put = (wanted: Connection): void => {
     const found = entries.get(wanted.key);
+    over.delete(wanted.key);
     if (found?.eip === wanted.eip && found.eipPort === wanted.eipPort) return;
     const holder = holderOf(wanted);
-    if (holder !== undefined) entries.delete(holder.key);
+    if (holder !== undefined) remove(holder.key);
     const isOfPodHere = found !== undefined && (found.mark & KIND_MASK) >>> 0 === SLOT_KIND;
     entries.set(wanted.key, isOfPodHere ? { ...wanted, mark: found.mark } : wanted);
   };
   return {
     talk: (connection, eip) => {
       const entry = eip === 'kept' ? { ...connection, eip: undefined } : connection;
+      over.delete(connection.key);
       entries.set(connection.key, entry);
       tell('open', entry);
     },
     end: (key) => {
       const entry = entries.get(key);
-      entries.delete(key);
+      remove(key);
       if (entry !== undefined) tell('closed', entry);
+    },
+    part: (key) => {
+      const entry = entries.get(key);
+      if (entry === undefined) return;
+      over.add(key);
+      tell('closed', entry);
     },
     read: (key) => entries.get(key),
     get all() {
-      return [...entries.values()].flatMap((entry) => (entry.eip === undefined ? [] : [{ ...entry, eip: entry.eip }]));
+      const open = entries.values().filter(({ key }) => !over.has(key));
+      return [...open].flatMap((entry) => (entry.eip === undefined ? [] : [{ ...entry, eip: entry.eip }]));
     },
     loseChanges: () => {
       for (const feed of feeds) {
@@ -91,6 +107,14 @@ export const createFakeConnections = (): FakeConnections => {
           feeds.delete(feed);
         },
       };
+    },
+    forgetOver: (eips) => {
+      const gone = [...over].filter((key) => {
+        const eip = entries.get(key)?.eip;
+        return eip !== undefined && eips.has(eip);
+      });
+      for (const key of gone) remove(key);
+      return gone.length;
     },
     put: (connections) => {
       const all = [...connections];
