@@ -11,7 +11,7 @@ help:
 	@echo 'make setup     all set-up (npm, Debian packages, Kubernetes from Go modules) and nothing else'
 	@echo 'make check     types, lint, import boundaries, generated files, unit tests (under 60 s)'
 	@echo 'make e2e       tests of the kernel and end-to-end tests in the lab only'
-	@echo 'make chaos     four minutes of faults by chance in the lab (SALLYPORT_MINUTES, SALLYPORT_SEED)'
+	@echo 'make chaos     some minutes of faults by chance in the lab (SALLYPORT_MINUTES, SALLYPORT_SEED)'
 	@echo 'make soak      the same for half an hour, with another seed each time; it prints which'
 	@echo 'make bench     benchmarks, each beside its baseline'
 	@echo 'make lab-up    bring the lab up and leave it up;  make lab-down removes it'

@@ -23,7 +23,7 @@ import { newScene, type Random, randomOf, type Standing, strike } from './faults
 
 const seed = Number(process.env.SALLYPORT_SEED ?? 20261115);
 // As long as fits: with five, all of `make test` would take more than half an hour.
-const minutes = Number(process.env.SALLYPORT_MINUTES ?? 4);
+const minutes = Number(process.env.SALLYPORT_MINUTES ?? 3.5);
 const clients = ['one', 'two', 'three'];
 const labName = 'e2e-chaos';
 const egctl = join(import.meta.dirname, '..', '..', 'bin', 'egctl');
