@@ -1,7 +1,7 @@
 /**
  * Bare engines: the same programs with configuration as one would write it by hand for one TCP port and one HTTP host; what is
- * for another host is refused. They log each request, with what a line of ours tells too but for the rule, as JSON: Envoy to its
- * standard output, which somebody reads, nginx to a file.
+ * for another host is refused. They log each request, with what a line of ours tells too but for the rule, as JSON, to a file that
+ * nobody reads: a reader of a pipe would take its share of the two cores from the bare program.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -21,11 +21,12 @@ export const nginxWorkers = 1;
 
 const type = (name: string) => `type.googleapis.com/envoy.extensions.${name}`;
 
-const stdoutLog = [
+const fileLog = (path: string) => [
   {
-    name: 'stdout',
+    name: 'file',
     typed_config: {
-      '@type': type('access_loggers.stream.v3.StdoutAccessLog'),
+      '@type': type('access_loggers.file.v3.FileAccessLog'),
+      path,
       log_format: {
         json_format: {
           time: '%START_TIME%',
@@ -63,28 +64,29 @@ const listener = (name: string, port: number, filterType: string, config: object
   filter_chains: [{ filters: [{ name, typed_config: { '@type': type(filterType), ...config } }] }],
 });
 
-const envoyConfig = {
+const envoyConfig = (logPath: string) => ({
   static_resources: {
     clusters: [cluster('database', places.iperfPort), cluster('web', 80)],
     listeners: [
       listener('database', barePorts.tcp, 'filters.network.tcp_proxy.v3.TcpProxy', {
         stat_prefix: 'database',
         cluster: 'database',
-        access_log: stdoutLog,
+        access_log: fileLog(logPath),
       }),
       listener('web', barePorts.http, 'filters.network.http_connection_manager.v3.HttpConnectionManager', {
         stat_prefix: 'web',
-        access_log: stdoutLog,
+        access_log: fileLog(logPath),
         route_config: {
           virtual_hosts: [
             { name: 'web', domains: [places.host], routes: [{ match: { prefix: '/' }, route: { cluster: 'web' } }] },
+            { name: 'others', domains: ['*'], routes: [{ match: { prefix: '/' }, direct_response: { status: 403 } }] },
           ],
         },
         http_filters: [{ name: 'router', typed_config: { '@type': type('filters.http.router.v3.Router') } }],
       }),
     ],
   },
-};
+});
 
 const nginxLine =
   '{"time":"$time_iso8601","client":"$remote_addr:$remote_port","host":"$host","method":"$request_method","status":$status,' +
@@ -129,7 +131,7 @@ export const startBare = (engine: 'envoy' | 'nginx', program: string, folder: st
   mkdirSync(join(own, 'logs'), { recursive: true });
   if (engine === 'envoy') {
     const path = join(own, 'envoy.json');
-    writeFileSync(path, JSON.stringify(envoyConfig));
+    writeFileSync(path, JSON.stringify(envoyConfig(join(own, 'logs', 'access.log'))));
     const concurrency = String(availableParallelism());
     return start(program, ['-c', path, '--disable-hot-restart', '--concurrency', concurrency, '--log-level', 'error']);
   }
@@ -155,8 +157,7 @@ export const startOrigin = (program: string, folder: string): ChildProcess => {
 };
 
 const start = (program: string, args: readonly string[], hasOwnSession = false): ChildProcess => {
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], detached: hasOwnSession });
+  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'], detached: hasOwnSession });
   if (hasOwnSession && child.pid !== undefined) raiseShare(child.pid);
-  child.stdout?.resume();
   return child;
 };

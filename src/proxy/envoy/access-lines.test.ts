@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
 import type { AccessLine } from '../access-line.ts';
 import { AccessLines } from './access-lines.ts';
+import { accessLogsAt } from './access-log.ts';
 
 const line: AccessLine = {
   bytesReceived: 10,
@@ -22,10 +24,8 @@ const line: AccessLine = {
 /** What is handed on of lines, and what was counted. */
 const pass = (...lines: readonly object[]) => {
   const handed: string[] = [];
-  const access = new AccessLines((text) => handed.push(...text.trimEnd().split('\n')));
-  // In pieces, as a pipe gives them.
-  const bytes = Buffer.from(lines.map((each) => `${JSON.stringify(each)}\n`).join(''));
-  for (let at = 0; at < bytes.length; at += 7) access.push(bytes.subarray(at, at + 7));
+  const access = new AccessLines((text) => handed.push(...text.toString().trimEnd().split('\n')));
+  access.take(Buffer.from(lines.map((each) => `${JSON.stringify(each)}\n`).join('')));
   return { handed: handed.map((text): AccessLine => JSON.parse(text)), refused: Object.fromEntries(access.refused) };
 };
 
@@ -62,10 +62,10 @@ describe('access lines of Envoy', () => {
   it('are put right when a client sent what is no JSON', () => {
     const { host: _, time, ...rest } = line;
     const handed: string[] = [];
-    const access = new AccessLines((text) => handed.push(text));
+    const access = new AccessLines((text) => handed.push(text.toString()));
     for (const host of ['a"b\\', '"}', '\t', 'a","host":"b","rule":"other', '-']) {
       const head = JSON.stringify({ time, ...rest, kind: 'http refused', rule: '-', upstream: '-' }).slice(0, -1);
-      access.push(Buffer.from(`${head.replace('- via_upstream', '- direct_response')},"host":"${host}"}\n`));
+      access.take(Buffer.from(`${head.replace('- via_upstream', '- direct_response')},"host":"${host}"}\n`));
     }
     const told = handed.map((text): AccessLine => JSON.parse(text));
     assert.deepEqual(
@@ -79,12 +79,70 @@ describe('access lines of Envoy', () => {
     assert.deepEqual(pass({ ...line, detail: 'DC downstream_remote_disconnect' }).refused, {});
   });
 
-  it('are forgotten in part when the program that wrote them is gone', () => {
-    const handed: string[] = [];
-    const access = new AccessLines((text) => handed.push(text));
-    access.push(Buffer.from('{"half":'));
-    access.restart();
-    access.push(Buffer.from(`${JSON.stringify(line)}\n`));
-    assert.equal(handed.length, 1);
+  it('are whole JSON, also when only half a line was written', () => {
+    assert.deepEqual(
+      passed('{"half":', wellLine, '', wellLine.slice(0, 80)).map((text): AccessLine => JSON.parse(text).detail),
+      ['{"half":', '- via_upstream', wellLine.slice(0, 80)],
+    );
+  });
+});
+
+/** What Envoy writes of a request, by the format that it is given. */
+const written = (values: Readonly<Record<string, string>>): string => {
+  const [log] = accessLogsAt('/run/access.log').http;
+  const text = /"inline_string":("(?:[^"\\]|\\.)*")/.exec(JSON.stringify(log))?.[1] ?? '';
+  return JSON.parse(text)
+    .trimEnd()
+    .replaceAll(/%([A-Z_]+(?:\(:[A-Z]+\))?)%/g, (_: string, name: string) => values[name] ?? '-');
+};
+const well = {
+  START_TIME: line.time,
+  DOWNSTREAM_REMOTE_ADDRESS: line.client,
+  UPSTREAM_REMOTE_ADDRESS: line.upstream,
+  UPSTREAM_CLUSTER: line.rule,
+  UPSTREAM_WIRE_BYTES_SENT: '5',
+  UPSTREAM_WIRE_BYTES_RECEIVED: '10',
+  DURATION: '3',
+  ROUTE_NAME: 'http',
+  'REQ(:AUTHORITY)': line.host,
+  'REQ(:METHOD)': line.method,
+  RESPONSE_CODE: '200',
+  RESPONSE_FLAGS: '-',
+  RESPONSE_CODE_DETAILS: 'via_upstream',
+};
+const wellLine = written(well);
+
+/** What is handed on of lines of text. */
+const passed = (...lines: readonly string[]): string[] => {
+  const handed: Buffer[] = [];
+  new AccessLines((more) => handed.push(more)).take(Buffer.from(lines.map((each) => `${each}\n`).join('')));
+  assert.equal(handed.length, 1);
+  return Buffer.concat(handed).toString().trimEnd().split('\n');
+};
+
+describe('a line of the HTTP proxy', () => {
+  it('has every field', () => {
+    assert.deepEqual(JSON.parse(wellLine), line);
+  });
+
+  it('is not touched when the request went well, whatever lines are around it', () => {
+    const refused = {
+      ...well,
+      ROUTE_NAME: 'http refused',
+      RESPONSE_CODE_DETAILS: 'direct_response',
+      RESPONSE_CODE: '403',
+    };
+    fc.assert(
+      fc.property(fc.array(fc.constantFrom(well, refused), { minLength: 1 }), fc.string(), (values, host) => {
+        const hosted = values.map((each) =>
+          each === well ? each : { ...each, 'REQ(:AUTHORITY)': host.replaceAll(/[\r\n]/g, '') },
+        );
+        const lines = passed(...hosted.map(written));
+        assert.deepEqual(
+          lines.map((text) => (text === wellLine ? '' : (JSON.parse(text) as AccessLine).refused)),
+          values.map((each) => (each === well ? '' : 'not-allowed')),
+        );
+      }),
+    );
   });
 });

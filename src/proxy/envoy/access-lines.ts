@@ -1,15 +1,14 @@
 /**
- * AccessLines takes what Envoy writes to its standard output and hands on whole lines with their newlines, as many as came. Lines of what went well are handed on
- * as they are; in the others it says why, from the flags that Envoy gave, and counts them.
+ * AccessLines takes the lines that Envoy wrote and hands them on, as many as came. Those of requests that went well are handed on
+ * as the bytes that they are; in the others it says why, from the flags that Envoy gave, and counts them.
  */
 import type { AccessLine } from '../access-line.ts';
 import type { RefusalWord } from '../engine.ts';
+import { type LineJudge, passLines } from '../pass-lines.ts';
 import { REFUSED } from './routes.ts';
 
 /** Something in a line needs a second look: a flag or detail of trouble, or a refusal. */
 const unusual = /"detail":"(?!- (?:via_upstream)?[ "])|"refused":"[a-z]/;
-const NEWLINE = 0x0a;
-const MAX_LINE_BYTES = 1024 * 1024;
 
 /**
  * Envoy's flags for connections that could not be made: no cluster, no address, no connection, too many tries, no name.
@@ -19,12 +18,11 @@ const unreachableFlags = new Set(['NC', 'UH', 'UF', 'URX', 'DF', 'UO']);
 const slowDetails = new Set(['request_header_timeout', 'request_overall_timeout']);
 
 export class AccessLines {
-  readonly #handOn: (lines: string) => void;
+  readonly #handOn: (lines: Buffer) => void;
   readonly #refused = new Map<RefusalWord, number>();
-  /** What came of a line that is not complete yet. */
-  #parts: Buffer[] = [];
+  readonly #judge: LineJudge = { isFinal: isWell, rewritten: (line) => this.#judged(line.toString('utf8')) };
 
-  constructor(handOn: (lines: string) => void) {
+  constructor(handOn: (lines: Buffer) => void) {
     this.#handOn = handOn;
   }
 
@@ -33,39 +31,14 @@ export class AccessLines {
     return new Map(this.#refused);
   }
 
-  /** Takes the next bytes of the output, and hands on the lines that they complete, all at once. */
-  push(chunk: Buffer): void {
-    const end = chunk.lastIndexOf(NEWLINE) + 1;
-    if (end === 0) {
-      this.#keep(chunk);
-      return;
-    }
-    const text = Buffer.concat([...this.#parts, chunk.subarray(0, end)]).toString('utf8');
-    this.#parts = [];
-    this.#keep(chunk.subarray(end));
-    this.#handOn(
-      isAllWell(text)
-        ? text
-        : text
-            .split('\n')
-            .map((line) => this.#judged(line))
-            .join('\n'),
-    );
-  }
-
-  /** A new program writes: half a line of the last one is forgotten. */
-  restart(): void {
-    this.#parts = [];
-  }
-
-  #keep(rest: Buffer): void {
-    const bytes = this.#parts.reduce((sum, part) => sum + part.length, 0);
-    // Envoy never writes such a line; memory is safe if it does.
-    this.#parts = bytes > MAX_LINE_BYTES ? [] : [...this.#parts, rest];
+  /** Takes whole lines, and hands them on all at once. */
+  take(chunk: Buffer): void {
+    const lines = passLines(chunk, this.#judge);
+    if (lines !== undefined) this.#handOn(lines);
   }
 
   #judged(line: string): string {
-    return unusual.test(line) ? this.#completed(line) : line;
+    return line !== '' && (unusual.test(line) || !line.endsWith('}')) ? this.#completed(line) : line;
   }
 
   #completed(text: string): string {
@@ -83,20 +56,13 @@ export class AccessLines {
   }
 }
 
-const DETAIL = '"detail":"';
-const WELL = `${DETAIL}- via_upstream"`;
+const WELL_AT = '{"time":"2026-11-15T12:00:00.000Z'.length;
+const WELL = Buffer.from('","detail":"- via_upstream"');
 
-/**
- * Whether every line is of a request that went well. Requests come by the thousand per second, so no pattern is used; what a
- * client sent stands behind the first detail of a line.
- */
-const isAllWell = (text: string): boolean => {
-  for (let start = 0; start < text.length; ) {
-    const end = text.indexOf('\n', start);
-    const at = text.indexOf(DETAIL, start);
-    if (at === -1 || (end !== -1 && at > end) || !text.startsWith(WELL, at)) return false;
-    if (end === -1) return true;
-    start = end + 1;
+/** Whether the line is of a request that went well. What a client sent stands far behind. */
+const isWell = (bytes: Buffer, start: number): boolean => {
+  for (let index = 0; index < WELL.length; index += 1) {
+    if (bytes[start + WELL_AT + index] !== WELL[index]) return false;
   }
   return true;
 };

@@ -26,27 +26,27 @@ const connection: Fields = {
   detail: '%RESPONSE_FLAGS% %CONNECTION_TERMINATION_DETAILS% %UPSTREAM_TRANSPORT_FAILURE_REASON%',
 };
 
-const logTo = (fields: Fields): Message[] => [
-  extension('envoy.access_loggers.stdout', 'envoy.extensions.access_loggers.stream.v3.StdoutAccessLog', {
-    log_format: { omit_empty_values: true, json_format: sorted(fields) },
+const fileLog = (path: string, format: Message): Message[] => [
+  extension('envoy.access_loggers.file', 'envoy.extensions.access_loggers.file.v3.FileAccessLog', {
+    path,
+    log_format: format,
   }),
 ];
 
+const jsonTo = (path: string, fields: Fields): Message[] =>
+  fileLog(path, { omit_empty_values: true, json_format: sorted(fields) });
+
 /**
  * The same as text that happens to be JSON, which costs Envoy less. A value that is not there is `-`, and what a client sent
- * is not escaped. It stands last: where anything went wrong the line, known by its beginning, is put right when it is read,
- * and what went well has a host that a rule names, in characters of a name.
+ * is not escaped. It stands last: where anything went wrong the line is put right when it is read, and what went well has a
+ * host that a rule names, in characters of a name. Whether it went well is told behind the time, always at the same place.
  */
-const textTo = ({ time = '', host = '', ...others }: Fields): Message[] => {
-  const text = Object.entries({ time, ...sorted(others), host }).map(([name, value]) => {
+const textTo = (path: string, { time = '', detail = '', host = '', ...others }: Fields): Message[] => {
+  const text = Object.entries({ time, detail, ...sorted(others), host }).map(([name, value]) => {
     const isNumber = typeof value === 'number' || numeric.has(String(value));
     return `"${name}":${isNumber ? value : `"${value}"`}`;
   });
-  return [
-    extension('envoy.access_loggers.stdout', 'envoy.extensions.access_loggers.stream.v3.StdoutAccessLog', {
-      log_format: { text_format_source: { inline_string: `{${text.join(',')}}\n` } },
-    }),
-  ];
+  return fileLog(path, { text_format_source: { inline_string: `{${text.join(',')}}\n` } });
 };
 const numeric: ReadonlySet<string> = new Set([
   '%RESPONSE_CODE%',
@@ -58,28 +58,35 @@ const numeric: ReadonlySet<string> = new Set([
 const sorted = (fields: Fields): Message =>
   Object.fromEntries(Object.entries(fields).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
-/** Of a TCP rule. */
-export const tcpLog: Message[] = logTo({ ...connection, kind: 'tcp', host: '' });
-/** Of TLS that is forwarded by its server name. */
-export const sniLog: Message[] = logTo({ ...connection, kind: 'sni', host: '%REQUESTED_SERVER_NAME%' });
-/** Of TLS, or what should be, that no rule allows. */
-export const sniRefusedLog: Message[] = logTo({
-  ...connection,
-  kind: 'sni',
-  host: '%REQUESTED_SERVER_NAME%',
-  rule: '',
-  refused: 'not-allowed',
-});
-/**
- * Of the HTTP proxy. The name of the route is its kind, or tells that it was a refusal: of all that a route can tell it costs
- * the least, and there are many requests.
- */
-export const httpLog: Message[] = textTo({
-  ...common,
-  kind: '%ROUTE_NAME%',
-  host: '%REQ(:AUTHORITY)%',
-  method: '%REQ(:METHOD)%',
-  status: '%RESPONSE_CODE%',
-  refused: '',
-  detail: '%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%',
-});
+/** The access logs of one Envoy, which are one file. */
+export interface AccessLogs {
+  /** Of a TCP rule. */
+  readonly tcp: readonly Message[];
+  /** Of TLS that is forwarded by its server name. */
+  readonly sni: readonly Message[];
+  /** Of TLS, or what should be, that no rule allows. */
+  readonly sniRefused: readonly Message[];
+  /**
+   * Of the HTTP proxy. The name of the route is its kind, or tells that it was a refusal: of all that a route can tell it costs
+   * the least, and there are many requests.
+   */
+  readonly http: readonly Message[];
+}
+
+export const accessLogsAt = (path: string): AccessLogs => {
+  const sni: Fields = { ...connection, kind: 'sni', host: '%REQUESTED_SERVER_NAME%' };
+  return {
+    tcp: jsonTo(path, { ...connection, kind: 'tcp', host: '' }),
+    sni: jsonTo(path, sni),
+    sniRefused: jsonTo(path, { ...sni, rule: '', refused: 'not-allowed' }),
+    http: textTo(path, {
+      ...common,
+      kind: '%ROUTE_NAME%',
+      host: '%REQ(:AUTHORITY)%',
+      method: '%REQ(:METHOD)%',
+      status: '%RESPONSE_CODE%',
+      refused: '',
+      detail: '%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS%',
+    }),
+  };
+};

@@ -123,29 +123,36 @@ export class Admin {
     );
   }
 
+  /** Has the access log opened by its name again. */
+  async reopenLogs(): Promise<void> {
+    await this.#ask('POST', '/reopen_logs');
+  }
+
   async #stat(type: 'Counters' | 'Gauges', name: string): Promise<number> {
     const filter = encodeURIComponent(`^${RegExp.escape(name)}$`);
     return numbers(Stats.parse(await this.#get(`/stats?format=json&type=${type}&filter=${filter}`))).get(name) ?? 0;
   }
 
-  #get(path: string): Promise<unknown> {
+  async #get(path: string): Promise<unknown> {
+    const { status, text } = await this.#ask('GET', path);
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      throw silent(new Error(`${path}: ${status} ${text.slice(0, 200)}`, { cause: error }));
+    }
+  }
+
+  #ask(method: 'GET' | 'POST', path: string): Promise<{ readonly status: number | undefined; readonly text: string }> {
     return new Promise((resolve, reject) => {
-      const fail = (error: Error): void =>
-        reject(new EgressError('ENGINE_FAILED', `Envoy does not answer: ${error.message}`, { cause: error }));
-      const asked = request({ socketPath: this.#socketPath, path, timeout: LIMIT_MS }, (response) => {
+      const fail = (error: Error): void => reject(silent(error));
+      const asked = request({ socketPath: this.#socketPath, method, path, timeout: LIMIT_MS }, (response) => {
         let text = '';
         response.setEncoding('utf8');
         response.on('data', (chunk: string) => {
           text += chunk;
         });
         response.on('error', fail);
-        response.on('end', () => {
-          try {
-            resolve(JSON.parse(text));
-          } catch {
-            fail(new Error(`${path}: ${response.statusCode} ${text.slice(0, 200)}`));
-          }
-        });
+        response.on('end', () => resolve({ status: response.statusCode, text }));
       });
       asked.on('timeout', () => asked.destroy(new Error(`no answer within ${LIMIT_MS} ms`)));
       asked.on('error', fail);
@@ -153,6 +160,9 @@ export class Admin {
     });
   }
 }
+
+const silent = (error: Error): EgressError =>
+  new EgressError('ENGINE_FAILED', `Envoy does not answer: ${error.message}`, { cause: error });
 
 const numbers = ({ stats }: z.infer<typeof Stats>): Map<string, number> =>
   new Map(stats.flatMap(({ name, value }) => (name !== undefined && typeof value === 'number' ? [[name, value]] : [])));

@@ -8,6 +8,7 @@ export interface EnvoyFiles {
   readonly clusters: string;
   readonly listeners: string;
   readonly routes: string;
+  readonly accessLog: string;
   /** Socket of the administration: a file, so that nobody reaches it over the network. */
   readonly admin: string;
 }

@@ -11,6 +11,7 @@ import { EgressError } from '../../api/error.ts';
 import { proxyPorts, type RuleSet, type ServedRule } from '../../core/proxy/served.ts';
 import { wait } from '../../runtime/process/clock.ts';
 import type { Applied, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine.ts';
+import { LogTail } from '../log-tail.ts';
 import { AccessLines } from './access-lines.ts';
 import { Admin, type ListenerState, type Source } from './admin.ts';
 import { bootstrapOf, type EnvoyFiles } from './bootstrap.ts';
@@ -37,6 +38,7 @@ class Envoy implements ProxyEngine {
   readonly #files: EnvoyFiles;
   readonly #admin: Admin;
   readonly #lines: AccessLines;
+  readonly #tail: LogTail;
   readonly #hasIpv6 = existsSync('/proc/net/if_inet6');
   readonly #clusters = new VersionedSet();
   readonly #listeners = new VersionedSet();
@@ -61,10 +63,18 @@ class Envoy implements ProxyEngine {
       clusters: file('clusters.json'),
       listeners: file('listeners.json'),
       routes: file('routes.json'),
+      accessLog: file('access.log'),
       admin: file('admin.sock'),
     };
     this.#admin = new Admin(this.#files.admin);
     this.#lines = new AccessLines(parts.accessLog);
+    this.#tail = new LogTail({
+      file: this.#files.accessLog,
+      clock: parts.clock,
+      onLines: (lines) => this.#lines.take(lines),
+      // An Envoy that does not answer is asked again as long as it keeps to the old file.
+      reopen: () => void this.#admin.reopenLogs().catch(() => {}),
+    });
   }
 
   cannot(): undefined {
@@ -73,7 +83,15 @@ class Envoy implements ProxyEngine {
 
   async run(signal: AbortSignal): Promise<void> {
     await this.#writeFirstFiles();
-    await keepRunning(this.#parts, this.#files.bootstrap, this.#lines, signal);
+    const reading = new AbortController();
+    const following = this.#tail.follow(reading.signal);
+    try {
+      await keepRunning(this.#parts, this.#files.bootstrap, () => this.#tail.restart(), signal);
+    } finally {
+      // Only now: the last lines are written when the program ends.
+      reading.abort();
+      await following;
+    }
   }
 
   apply(rules: RuleSet): Promise<Applied> {
@@ -83,12 +101,18 @@ class Envoy implements ProxyEngine {
   }
 
   async read(): Promise<EngineReading> {
-    return readingOf(await this.#admin.stats(), this.#lines.refused);
+    const stats = await this.#admin.stats();
+    await this.#tail.read();
+    return readingOf(stats, this.#lines.refused);
   }
 
   async #apply(rules: RuleSet): Promise<Applied> {
     await this.#writeFirstFiles();
-    const next = render(rules, { routesPath: this.#files.routes, hasIpv6: this.#hasIpv6 });
+    const next = render(rules, {
+      routesPath: this.#files.routes,
+      accessLogPath: this.#files.accessLog,
+      hasIpv6: this.#hasIpv6,
+    });
     this.#version += 1;
     const deadlineMs = this.#parts.clock.monotonicMs() + APPLY_LIMIT_MS;
     // After an apply that failed on its way nobody knows what Envoy has read: everything is given again.
@@ -185,7 +209,7 @@ class Envoy implements ProxyEngine {
   /** A started Envoy finds files without rules, not those of an earlier process. */
   #writeFirstFiles(): Promise<void> {
     this.#hasFiles ??= (async () => {
-      await rm(this.#files.admin, { force: true });
+      for (const left of [this.#files.admin, this.#files.accessLog]) await rm(left, { force: true });
       await writeFile(this.#files.bootstrap, JSON.stringify(bootstrapOf(this.#files)));
       await this.#write('clusters', this.#clusters);
       await this.#write('listeners', this.#listeners);

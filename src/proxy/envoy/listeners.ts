@@ -5,10 +5,10 @@
 import { hashText } from '../../core/hash.ts';
 import { type HttpServed, proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/served.ts';
 import { hostText, sniRules } from '../sni-rules.ts';
-import { httpLog, sniLog, sniRefusedLog, tcpLog } from './access-log.ts';
+import { type AccessLogs, accessLogsAt } from './access-log.ts';
 import { BUFFER_BYTES, dnsCache } from './clusters.ts';
 import { extension, type Message, seconds, typed } from './message.ts';
-import { ROUTES } from './routes.ts';
+import { DYNAMIC_FORWARD_PROXY, ROUTES } from './routes.ts';
 
 /** Names of the two listeners that are not of a rule; ids of rules have slashes. */
 export const HTTP = 'http';
@@ -26,19 +26,23 @@ const HEADERS = 100;
 export interface ListenerPlaces {
   /** The file with the routes. */
   readonly routesPath: string;
+  /** The file that Envoy writes its access log to. */
+  readonly accessLogPath: string;
   /** Whether the pod has IPv6; without it, nothing can listen on `::`. */
   readonly hasIpv6: boolean;
 }
 
 /** All listeners of a rule set, by name. */
-export const listenersOf = (rules: RuleSet, places: ListenerPlaces): Map<string, Message> =>
-  new Map([
+export const listenersOf = (rules: RuleSet, places: ListenerPlaces): Map<string, Message> => {
+  const logs = accessLogsAt(places.accessLogPath);
+  return new Map([
     ...rules.rules
       .filter((rule) => rule.kind === 'tcp')
-      .map((rule): [string, Message] => [rule.id, tcpListener(rule, places)]),
-    [HTTP, httpListener(places)],
-    [TLS, tlsListener(sniRules(rules), places)],
+      .map((rule): [string, Message] => [rule.id, tcpListener(rule, places, logs)]),
+    [HTTP, httpListener(places, logs)],
+    [TLS, tlsListener(sniRules(rules), places, logs)],
   ]);
+};
 
 const base = (name: string, port: number, { hasIpv6 }: ListenerPlaces): Message => ({
   ...typed('envoy.config.listener.v3.Listener'),
@@ -53,10 +57,12 @@ const base = (name: string, port: number, { hasIpv6 }: ListenerPlaces): Message 
   stat_prefix: 'rules',
 });
 
-const tcpListener = (rule: TcpServed, places: ListenerPlaces): Message => ({
+const tcpListener = (rule: TcpServed, places: ListenerPlaces, logs: AccessLogs): Message => ({
   ...base(rule.id, rule.listenPort, places),
   filter_chains: [
-    named(rule.id, { filters: [tcpProxy(rule.id, rule.idleSeconds, tcpLog, rule.algorithm === 'hash')] }),
+    named(rule.id, {
+      filters: [tcpProxy(rule.id, rule.idleSeconds, logs.tcp, rule.algorithm === 'hash')],
+    }),
   ],
 });
 
@@ -72,7 +78,7 @@ const tcpProxy = (cluster: string, idleSeconds: number, log: readonly Message[],
     access_log: log,
   });
 
-const tlsListener = (rules: readonly HttpServed[], places: ListenerPlaces): Message => ({
+const tlsListener = (rules: readonly HttpServed[], places: ListenerPlaces, logs: AccessLogs): Message => ({
   ...base(TLS, proxyPorts.tls, places),
   listener_filters: [
     extension(
@@ -86,7 +92,7 @@ const tlsListener = (rules: readonly HttpServed[], places: ListenerPlaces): Mess
       filter_chain_match: { server_names: [hostText(rule.host)] },
       filters: [
         ...(rule.host.kind === 'suffix' ? [resolveServerName(rule.destPort)] : []),
-        tcpProxy(rule.id, TUNNEL_IDLE_SECONDS, sniLog, false),
+        tcpProxy(rule.id, TUNNEL_IDLE_SECONDS, logs.sni, false),
       ],
     }),
   ),
@@ -98,7 +104,7 @@ const tlsListener = (rules: readonly HttpServed[], places: ListenerPlaces): Mess
         rules: { action: 'ALLOW', policies: {} },
         stat_prefix: 'tls_refused.',
       }),
-      tcpProxy('refused', TUNNEL_IDLE_SECONDS, sniRefusedLog, false),
+      tcpProxy('refused', TUNNEL_IDLE_SECONDS, logs.sniRefused, false),
     ],
   },
 });
@@ -119,7 +125,7 @@ const resolveServerName = (port: number): Message =>
     { port_value: port, dns_cache_config: dnsCache },
   );
 
-const httpListener = (places: ListenerPlaces): Message => ({
+const httpListener = (places: ListenerPlaces, logs: AccessLogs): Message => ({
   ...base(HTTP, proxyPorts.http, places),
   filter_chains: [
     {
@@ -127,14 +133,14 @@ const httpListener = (places: ListenerPlaces): Message => ({
         extension(
           'envoy.filters.network.http_connection_manager',
           'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
-          connectionManager(places),
+          connectionManager(places, logs),
         ),
       ],
     },
   ],
 });
 
-const connectionManager = ({ routesPath }: ListenerPlaces): Message => ({
+const connectionManager = ({ routesPath }: ListenerPlaces, logs: AccessLogs): Message => ({
   stat_prefix: 'proxy',
   codec_type: 'HTTP1',
   // So that a tunnel that no rule allows gets the same answer as a request; those that are allowed have it at their route.
@@ -143,15 +149,19 @@ const connectionManager = ({ routesPath }: ListenerPlaces): Message => ({
     route_config_name: ROUTES,
     config_source: { path_config_source: { path: routesPath }, resource_api_version: 'V3' },
   },
-  access_log: httpLog,
+  access_log: logs.http,
   http_filters: [
-    extension(
-      'envoy.filters.http.dynamic_forward_proxy',
-      'envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig',
-      { dns_cache_config: dnsCache },
-    ),
+    {
+      ...extension(DYNAMIC_FORWARD_PROXY, 'envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig', {
+        dns_cache_config: dnsCache,
+      }),
+      // Routes that need it have it.
+      disabled: true,
+    },
     extension('envoy.filters.http.router', 'envoy.extensions.filters.http.router.v3.Router', {
       suppress_envoy_headers: true,
+      // Counts by status that nobody reads: they were a twelfth of what Envoy does for a request, in instructions.
+      dynamic_stats: false,
     }),
   ],
   // Smuggling: one length, no odd transfer encodings, and a bad message ends its connection.
@@ -163,6 +173,7 @@ const connectionManager = ({ routesPath }: ListenerPlaces): Message => ({
   },
   max_request_headers_kb: HEAD_KIB,
   request_headers_timeout: seconds(HEAD_SECONDS),
+  // Of plain requests; tunnels have their own at their route.
   stream_idle_timeout: seconds(300),
   delayed_close_timeout: seconds(1),
   // No client is trusted with Envoy's own headers, and no server hears of our clients.

@@ -4,7 +4,6 @@ import { availableParallelism } from 'node:os';
 import { createInterface } from 'node:readline';
 import { wait } from '../../runtime/process/clock.ts';
 import type { EngineParts } from '../engine.ts';
-import type { AccessLines } from './access-lines.ts';
 
 /** Connections of a rule that is gone are ended after so long. */
 const DRAIN_SECONDS = 3;
@@ -15,19 +14,22 @@ const STOP_MS = 5_000;
 
 type ProgramParts = Pick<EngineParts, 'program' | 'log' | 'clock'>;
 
-/** Starts Envoy again whenever it ends, until the signal is aborted; resolves when the last one has ended. */
+/**
+ * Starts Envoy again whenever it ends, until the signal is aborted; resolves when the last one has ended. Before each start
+ * `prepare` cleans up behind the one before.
+ */
 export const keepRunning = async (
   parts: ProgramParts,
   bootstrapPath: string,
-  lines: AccessLines,
+  prepare: () => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> => {
   const { log, clock } = parts;
   let pauseMs: number = RESTART_MS.first;
   while (!signal.aborted) {
     const startedAtMs = clock.monotonicMs();
-    lines.restart();
-    const how = await runOnce(parts, bootstrapPath, lines, signal);
+    await prepare();
+    const how = await runOnce(parts, bootstrapPath, signal);
     if (signal.aborted) return;
     const ms = clock.monotonicMs() - startedAtMs;
     pauseMs = ms > STEADY_MS ? RESTART_MS.first : Math.min(pauseMs * 2, RESTART_MS.most);
@@ -37,15 +39,9 @@ export const keepRunning = async (
 };
 
 /** Runs one Envoy to its end and tells how it ended. */
-const runOnce = (
-  { program, log }: ProgramParts,
-  bootstrapPath: string,
-  lines: AccessLines,
-  signal: AbortSignal,
-): Promise<string> =>
+const runOnce = ({ program, log }: ProgramParts, bootstrapPath: string, signal: AbortSignal): Promise<string> =>
   new Promise((resolve) => {
-    const child = spawn(program, argumentsFor(bootstrapPath), { stdio: ['ignore', 'pipe', 'pipe'] });
-    child.stdout.on('data', (chunk: Buffer) => lines.push(chunk));
+    const child = spawn(program, argumentsFor(bootstrapPath), { stdio: ['ignore', 'ignore', 'pipe'] });
     createInterface({ input: child.stderr }).on('line', (line) => {
       if (line !== '') log.warn({ component: 'envoy' }, line);
     });

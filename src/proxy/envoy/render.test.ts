@@ -7,7 +7,7 @@ import { httpRule, ruleSet, tcpRule } from '../testing/rules.ts';
 import { bootstrapOf } from './bootstrap.ts';
 import { type Rendered, render } from './render.ts';
 
-const places = { routesPath: '/run/routes.json', hasIpv6: true };
+const places = { routesPath: '/run/routes.json', accessLogPath: '/run/access.log', hasIpv6: true };
 const golden = (name: string): string => join(import.meta.dirname, 'golden', name);
 const plain = { serializers: [(text: string): string => text] };
 const rendered = (...rules: readonly ServedRule[]): Rendered => render(ruleSet(...rules), places);
@@ -28,7 +28,14 @@ describe('what Envoy is told', () => {
   });
 
   it('starts with this', (t) => {
-    const files = { bootstrap: 'b', clusters: '/run/c', listeners: '/run/l', routes: '/run/r', admin: '/run/a' };
+    const files = {
+      bootstrap: 'b',
+      clusters: '/run/c',
+      listeners: '/run/l',
+      routes: '/run/r',
+      accessLog: '/run/x',
+      admin: '/run/a',
+    };
     t.assert.fileSnapshot(`${JSON.stringify(bootstrapOf(files), null, 1)}\n`, golden('bootstrap.txt'), plain);
   });
 

@@ -5,16 +5,17 @@
 import { isIpv6 } from '../../core/ip/index.ts';
 import type { HostPattern, HttpServed, RuleSet } from '../../core/proxy/served.ts';
 import { hostText } from '../sni-rules.ts';
-import { type Message, seconds } from './message.ts';
+import { type Message, seconds, typed } from './message.ts';
 
 /** Name of the one route configuration. */
 export const ROUTES = 'rules';
 /** Names of routes, which the access log tells: the kind of the request, and behind it whether it is a refusal. */
 type RouteName = 'http' | 'connect' | `${'http' | 'connect'}${typeof REFUSED}`;
 export const REFUSED = ' refused';
+/** Name of the filter that resolves names for clients. */
+export const DYNAMIC_FORWARD_PROXY = 'envoy.filters.http.dynamic_forward_proxy';
 
 const TUNNEL_IDLE_SECONDS = 3600;
-const REQUEST_IDLE_SECONDS = 300;
 
 /** The allow-list of a rule set. */
 export const routesOf = (rules: RuleSet): Message => {
@@ -96,6 +97,7 @@ const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
         {
           ...named('connect'),
           match: { connect_matcher: {}, headers: authorityHeaders(pattern) },
+          ...resolvedForClients(tls),
           route: {
             cluster: tls.id,
             timeout: seconds(0),
@@ -114,16 +116,26 @@ const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
             prefix: '/',
             headers: [...authorityHeaders(pattern), { name: ':scheme', string_match: { exact: 'http' } }],
           },
+          ...resolvedForClients(plain),
           route: {
             cluster: plain.id,
             timeout: seconds(0),
-            idle_timeout: seconds(REQUEST_IDLE_SECONDS),
             upgrade_configs: [{ upgrade_type: 'websocket' }],
             retry_policy: retries,
           },
         },
       ]),
 ];
+
+/** Names under a wildcard are resolved when clients ask for them, by a filter that all other requests are spared. */
+const resolvedForClients = ({ host }: HttpServed): Message =>
+  host.kind === 'suffix'
+    ? {
+        typed_per_filter_config: {
+          [DYNAMIC_FORWARD_PROXY]: typed('envoy.config.route.v3.FilterConfig', { config: {} }),
+        },
+      }
+    : {};
 
 /**
  * Only connections that could not be made are tried again: no request is ever sent twice. The address that failed is left out

@@ -81,4 +81,19 @@ describe('Counts', () => {
     counts.add(line({ rule: tcp.id }));
     assert.equal(connections([]), 1);
   });
+
+  it('forgets a rule that is gone, and counts it anew when it comes back', () => {
+    const counts = new Counts();
+    counts.ended(tcp.id, 1, 2);
+    counts.ended(first.id, 1, 2);
+    counts.forget(tcp.id);
+    assert.deepEqual([...counts.reading([first], [], addressesOf).rules.keys()], [first.id]);
+    counts.ended(tcp.id, 3, 4);
+    assert.deepEqual(counts.reading([tcp], [], addressesOf).rules.get(tcp.id), {
+      actives: 0,
+      connections: 1,
+      bytesSent: 3,
+      bytesReceived: 4,
+    });
+  });
 });

@@ -43,6 +43,12 @@ export class Counts {
     }
   }
 
+  /** Forgets a rule that is gone, with all its connections; should it come back, it is counted anew. */
+  forget(rule: string): void {
+    this.#ended.delete(rule);
+    this.#told.delete(rule);
+  }
+
   /** The reading of the rules, given all sockets of the pod. */
   reading(rules: readonly ServedRule[], sockets: readonly SocketRow[], addressesOf: AddressesOf): EngineReading {
     const open = openOf(rules, sockets, addressesOf);

@@ -10,20 +10,20 @@ import type { HostPattern, RuleSet, ServedRule } from '../../core/proxy/served.t
 import { messageOf } from '../../runtime/process/bug.ts';
 import { wait } from '../../runtime/process/clock.ts';
 import type { Applied, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine.ts';
+import { LogTail } from '../log-tail.ts';
 import { cannot, cannotTogether, note } from './ability.ts';
 import { Counts } from './counts.ts';
 import { Drain, type DrainDeps } from './drain.ts';
 import { Generations } from './generations.ts';
 import { findGuilty } from './guilty.ts';
 import { LogReader } from './log-reader.ts';
-import { LogTail } from './log-tail.ts';
 import { areAmong, portsOf, without } from './part.ts';
 import { endLeftover, type Master, readBuild, startMaster, testConfiguration } from './program.ts';
 import { foreignPorts, lastError, missingPorts, reload } from './reload.ts';
 import { accessLogs, type NginxSettings, type Rendered, render, renderEmpty } from './render.ts';
+import { RuleIds } from './rule-ids.ts';
 import { readSockets } from './sockets.ts';
 import { SteadyNames, type Written } from './steady-names.ts';
-import { keyOf } from './words.ts';
 
 /** The guarding resolver, as far as nginx needs it beside its questions over DNS. */
 export interface NameSource {
@@ -45,9 +45,10 @@ export interface NginxParts extends EngineParts {
 const DRAIN_SECONDS = 86_400;
 /** And only for so long when a rule is gone or changed: one of its connections may be among them. */
 const GONE_MS = 3_600_000;
+/** The last lines of a rule that is gone are read by then, and its counts are forgotten. */
+const FORGET_MS = 600_000;
 const START_LIMIT_MS = 10_000;
 const STOP_LIMIT_MS = 5_000;
-const TAIL_EVERY_MS = 500;
 /** How often names that stand still are looked at; answers that still hold cost nothing. */
 const NAMES_EVERY_MS = 2_000;
 /** A master that ends again and again is started less and less often. */
@@ -66,8 +67,7 @@ class Nginx implements ProxyEngine {
   readonly #drain: Drain;
   readonly #steady: SteadyNames;
   readonly #tails: readonly LogTail[];
-  /** Identifier in the configuration -> id of the rule; also of rules that are gone, whose connections may go on. */
-  readonly #idByKey = new Map<string, string>();
+  readonly #ids = new RuleIds(GONE_MS + FORGET_MS);
   #settings: NginxSettings | undefined;
   #master: Master | undefined;
   #isFailed: EgressError | undefined;
@@ -85,7 +85,7 @@ class Nginx implements ProxyEngine {
     const lookUp = async (name: string) => (names === undefined ? [] : (await names.check(name)).addresses);
     this.#steady = new SteadyNames({ clock, lookUp });
     const reader = new LogReader({
-      idOf: (key) => this.#idByKey.get(key),
+      idOf: (key) => this.#ids.idOf(key),
       counts: this.#counts,
       handOn: parts.accessLog,
     });
@@ -111,7 +111,7 @@ class Nginx implements ProxyEngine {
   async run(signal: AbortSignal): Promise<void> {
     const { program, folder, clock, log, workers = availableParallelism() } = this.#parts;
     const counting = new AbortController();
-    const working = [this.#tail(counting.signal), this.#followNames(counting.signal)];
+    const working = [...this.#tails.map((tail) => tail.follow(counting.signal)), this.#followNames(counting.signal)];
     try {
       const { streamModule } = await readBuild(program);
       this.#settings = {
@@ -193,8 +193,8 @@ class Nginx implements ProxyEngine {
     const master = await this.#up();
     const written = await this.#steady.choose(rules);
     const problems = new Map(cannotTogether(rules));
+    for (const id of this.#ids.want(rules.rules, this.#parts.clock.monotonicMs())) this.#counts.forget(id);
     for (const rule of rules.rules) {
-      this.#idByKey.set(keyOf(rule.id), rule.id);
       const problem = cannot(rule);
       if (problem !== undefined) problems.set(rule.id, problem);
     }
@@ -268,14 +268,6 @@ class Nginx implements ProxyEngine {
       if (clock.monotonicMs() > endsAtMs) throw this.#failed('nginx does not answer');
       await wait(clock, 20);
     }
-  }
-
-  async #tail(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      await wait(this.#parts.clock, TAIL_EVERY_MS, signal);
-      for (const tail of this.#tails) await tail.read();
-    }
-    for (const tail of this.#tails) await tail.close();
   }
 
   /** A name that moved must not keep its old addresses, nor a rule that is gone its connections for ever. */

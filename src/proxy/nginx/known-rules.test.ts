@@ -45,7 +45,22 @@ describe('known rules', () => {
     const known = new KnownRules();
     const line = lineOf('first');
     const rule = known.at(line, FROM, QUOTE);
+    const again = lineOf('first');
     line.fill(0);
-    assert.equal(rule.bytes.toString(), 'first');
+    assert.ok(rule.isAt(new DataView(again.buffer, again.byteOffset, again.length), FROM, QUOTE));
+    assert.equal(known.at(again, FROM, QUOTE), rule);
+  });
+
+  it('are where their bytes are, whole', () => {
+    const id = fc.stringMatching(/^[a-b/]{4,9}$/);
+    fc.assert(
+      fc.property(id, id, (one, other) => {
+        const rule = new KnownRules().at(lineOf(one), FROM, QUOTE);
+        const line = lineOf(other);
+        assert.equal(rule.isAt(new DataView(line.buffer, line.byteOffset, line.length), FROM, QUOTE), one === other);
+        // Nothing is read behind the end.
+        assert.equal(rule.isAt(new DataView(line.buffer, line.byteOffset, FROM + other.length), FROM, QUOTE), false);
+      }),
+    );
   });
 });

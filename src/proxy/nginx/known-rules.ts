@@ -3,9 +3,39 @@
  * do not tell which are gone: when it knows very many it forgets all of them, and knows those in use again at their next line.
  */
 
-export interface KnownRule {
+export class KnownRule {
   readonly id: string;
-  readonly bytes: Buffer;
+  readonly length: number;
+  readonly #bytes: Buffer;
+  /** The bytes, four at a time; the last four are told twice in part. */
+  readonly #words: Int32Array;
+
+  constructor(bytes: Buffer) {
+    this.id = bytes.toString('latin1');
+    this.length = bytes.length;
+    this.#bytes = bytes;
+    this.#words = Int32Array.from({ length: Math.ceil(bytes.length / 4) }, (_, index) =>
+      bytes.length < 4 ? 0 : bytes.readInt32BE(this.#placeOf(index)),
+    );
+  }
+
+  equals(bytes: Buffer): boolean {
+    return this.#bytes.equals(bytes);
+  }
+
+  /** Whether the id is there, and `end` behind it. May say no of an id of less than four bytes. */
+  isAt(view: DataView, at: number, end: number): boolean {
+    if (this.length < 4 || at + this.length >= view.byteLength || view.getUint8(at + this.length) !== end) return false;
+    const words = this.#words;
+    for (let index = 0; index < words.length; index += 1) {
+      if (view.getInt32(at + this.#placeOf(index)) !== words[index]) return false;
+    }
+    return true;
+  }
+
+  #placeOf(index: number): number {
+    return Math.min(index * 4, this.length - 4);
+  }
 }
 
 /** Far more than the rules that have such lines at a time (render-hosts.ts). */
@@ -27,7 +57,7 @@ export class KnownRules {
     let to = from;
     for (; to < bytes.length && bytes[to] !== end; to += 1) sum = (sum * 31 + (bytes[to] ?? 0)) | 0;
     const own = bytes.subarray(from, to);
-    const found = this.#bySum.get(sum)?.find((rule) => rule.bytes.equals(own));
+    const found = this.#bySum.get(sum)?.find((rule) => rule.equals(own));
     return found ?? this.#learn(sum, own);
   }
 
@@ -37,7 +67,7 @@ export class KnownRules {
       this.#count = 0;
     }
     // The bytes of a line belong to somebody else soon.
-    const rule = { id: own.toString('latin1'), bytes: Buffer.from(own) };
+    const rule = new KnownRule(Buffer.from(own));
     this.#bySum.set(sum, [...(this.#bySum.get(sum) ?? []), rule]);
     this.#count += 1;
     return rule;

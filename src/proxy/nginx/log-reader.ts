@@ -3,9 +3,11 @@
  * users read them already (log-format.ts): of these it reads the few words that are counted, in the bytes as they came, and writes the time
  * in its place. All other lines are read word by word and written anew.
  */
+import { type LineJudge, passLines } from '../pass-lines.ts';
 import { LineReader } from './access-log.ts';
 import type { Counts } from './counts.ts';
 import { type KnownRule, KnownRules } from './known-rules.ts';
+import { LineTime } from './line-time.ts';
 
 export interface LogReaderDeps {
   /** The rule of an identifier in the configuration. */
@@ -15,7 +17,6 @@ export interface LogReaderDeps {
   readonly handOn: (lines: Buffer) => void;
 }
 
-const NEWLINE = 0x0a;
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const DOT = 0x2e;
@@ -23,7 +24,6 @@ const ZERO = 0x30;
 const NINE = 0x39;
 const COLON = 0x3a;
 const BRACE = 0x7b;
-const BRACE_END = 0x7d;
 
 const TIME_AT = '{"time":"'.length;
 const TIME_LENGTH = '2026-11-15T13:00:00.000Z'.length;
@@ -36,17 +36,24 @@ const gap = {
   received: ',"bytesReceived":'.length,
 } as const;
 
+/** What is shorter is no line of a request. */
+const LEAST_LENGTH = TIME_AT + TIME_LENGTH;
+
 export class LogReader {
   readonly #deps: LogReaderDeps;
   readonly #lines: LineReader;
-  /** The second of the last line with its text up to the dot: lines come in order of time, more or less. */
-  #second = Number.NaN;
-  #secondText = Buffer.alloc(0);
-  /** The rule of the last line and the bytes of its id. */
-  #rule: KnownRule = { id: '', bytes: Buffer.alloc(0) };
+  readonly #time = new LineTime();
+  /** The rule of the last line. */
+  #rule: KnownRule | undefined;
   readonly #rules = new KnownRules();
+  /** The same bytes that are read, four at a time. */
+  #view: DataView = new DataView(new ArrayBuffer(0));
   /** Where the next number or text begins, in the line that is read. */
   #at = 0;
+  readonly #judge: LineJudge = {
+    isFinal: (bytes, start) => this.#isFinal(bytes, start),
+    rewritten: (line) => this.#rewritten(line.toString('latin1').trimEnd()),
+  };
 
   constructor(deps: LogReaderDeps) {
     this.#deps = deps;
@@ -55,36 +62,21 @@ export class LogReader {
 
   /** Takes whole lines. The bytes are changed in their place, and belong to whom they are handed on to. */
   take(chunk: Buffer): void {
-    const parts: Buffer[] = [];
-    let well = 0;
-    for (let start = 0; start < chunk.length; ) {
-      const end = chunk.indexOf(NEWLINE, start) + 1 || chunk.length;
-      // Half a line is what a program leaves that was killed.
-      if (chunk[end - 2] !== BRACE_END || !this.#isFinal(chunk, start)) {
-        if (well < start) parts.push(chunk.subarray(well, start));
-        const text = this.#rewritten(chunk.toString('latin1', start, end).trimEnd());
-        if (text !== '') parts.push(Buffer.from(text));
-        well = end;
-      }
-      start = end;
-    }
-    if (well < chunk.length) parts.push(chunk.subarray(well));
-    const [first] = parts;
-    if (first !== undefined) this.#deps.handOn(parts.length === 1 ? first : Buffer.concat(parts));
+    this.#view = new DataView(chunk.buffer, chunk.byteOffset, chunk.length);
+    const lines = passLines(chunk, this.#judge);
+    if (lines !== undefined) this.#deps.handOn(lines);
   }
 
   #rewritten(text: string): string {
     const line = this.#lines.read(text);
     if (line === undefined) return '';
     this.#deps.counts.add(line);
-    return `${JSON.stringify(line)}\n`;
+    return JSON.stringify(line);
   }
 
   /** Counts a line that needs no more than its time, and gives it that; false for any other, which is left as it is. */
   #isFinal(bytes: Buffer, start: number): boolean {
-    if (bytes[start] !== BRACE) return false;
-    this.#at = start + TIME_AT;
-    const endMs = this.#thousandths(bytes);
+    if (bytes[start] !== BRACE || bytes.length - start < LEAST_LENGTH) return false;
     this.#at = start + TIME_AT + TIME_LENGTH + gap.ms;
     const ms = this.#thousandths(bytes);
     this.#at += gap.client;
@@ -98,7 +90,7 @@ export class LogReader {
     this.#at += gap.received;
     const received = this.#whole(bytes);
     if (received < 0 || bytes[this.#at + 1] !== QUOTE) return false;
-    this.#writeTime(bytes, start + TIME_AT, endMs - ms);
+    if (!this.#time.write(this.#view, start + TIME_AT, ms)) return false;
     this.#deps.counts.ended(id, sent, received);
     return true;
   }
@@ -139,26 +131,8 @@ export class LogReader {
 
   #ruleAt(bytes: Buffer): string {
     const from = this.#at;
-    const last = this.#rule.bytes;
-    const length = last.length;
-    let at = 0;
-    while (at < length && bytes[from + at] === last[at]) at += 1;
-    if (at < length || bytes[from + length] !== QUOTE || length === 0) this.#rule = this.#rules.at(bytes, from, QUOTE);
-    this.#at = from + this.#rule.bytes.length;
+    if (this.#rule?.isAt(this.#view, from, QUOTE) !== true) this.#rule = this.#rules.at(bytes, from, QUOTE);
+    this.#at = from + this.#rule.length;
     return this.#rule.id;
-  }
-
-  #writeTime(bytes: Buffer, at: number, ms: number): void {
-    const second = Math.floor(ms / 1000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#secondText = Buffer.from(new Date(ms).toISOString(), 'latin1');
-    }
-    const rest = ms - second * 1000;
-    const text = this.#secondText;
-    text[20] = ZERO + Math.floor(rest / 100);
-    text[21] = ZERO + (Math.floor(rest / 10) % 10);
-    text[22] = ZERO + (rest % 10);
-    for (let index = 0; index < TIME_LENGTH; index += 1) bytes[at + index] = text[index] ?? ZERO;
   }
 }

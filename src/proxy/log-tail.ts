@@ -1,21 +1,24 @@
 /**
- * LogTail hands over the lines of a log that another process writes. The log stays small: when it has grown, it is renamed
+ * LogTail hands over the lines of a log that an engine writes. A file and not a pipe, because whoever writes to a pipe wakes its reader each
+ * time: a few lines at a time, thousands of times a second. The log stays small: when it has grown, it is renamed
  * and the writer is asked to open a new one; the old one is read on until all writers must have left it.
  */
 import { type FileHandle, open, rename, stat, unlink } from 'node:fs/promises';
-import type { Clock } from '../../runtime/process/clock.ts';
+import { type Clock, wait } from '../runtime/process/clock.ts';
 
 export interface LogTailDeps {
   readonly file: string;
   readonly clock: Clock;
   /** Gets whole lines, as many as there are at once; the bytes are its own. */
   readonly onLines: (lines: Buffer) => void;
-  /** Asks the writer to open its log by name again. */
+  /** Asks the writer to open its log by name again. It is asked once more when it has not done so after a while. */
   readonly reopen: () => void;
   /** Size at which the log is renamed (default 16 MiB). */
   readonly maxBytes?: number;
 }
 
+/** How often a log that is followed is looked at. */
+const EVERY_MS = 500;
 /** How long writers may hold the old log; nginx's workers leave it as soon as they read the message of their master. */
 const LEAVE_MS = 5000;
 const CHUNK_BYTES = 256 * 1024;
@@ -39,15 +42,44 @@ export class LogTail {
     this.#deps = deps;
   }
 
+  /** Hands over lines as they come, until the signal is aborted; then the rest. */
+  async follow(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await wait(this.#deps.clock, EVERY_MS, signal);
+      await this.read();
+    }
+    await this.close();
+  }
+
   /** Hands over everything that is in the log now. Calls wait for each other, so no line comes twice. */
   read(): Promise<void> {
-    this.#reading = this.#reading.then(() => this.#read());
-    return this.#reading;
+    return this.#inTurn(() => this.#read());
   }
 
   /** Reads the rest and lets go of the files. */
-  async close(): Promise<void> {
-    await this.read();
+  close(): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#read();
+      await this.#letGo();
+    });
+  }
+
+  /** The writer has ended: reads the rest and removes the log, so that half a line is nobody's beginning. */
+  restart(): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#read();
+      await this.#letGo();
+      for (const file of [this.#deps.file, oldOf(this.#deps.file)]) await unlink(file).catch(ignoreMissing);
+    });
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#reading.then(work);
+    this.#reading = done.catch(() => {});
+    return done;
+  }
+
+  async #letGo(): Promise<void> {
     for (const { handle } of this.#parts) await handle.close();
     this.#parts = [];
   }
@@ -58,13 +90,19 @@ export class LogTail {
     for (const part of this.#parts) await this.#drain(part);
     const current = this.#parts.find(({ endsAtMs }) => endsAtMs === undefined);
     if (current !== undefined && current.position > maxBytes) {
-      await rename(file, `${file}.old`);
+      await rename(file, oldOf(file));
       current.endsAtMs = clock.monotonicMs() + LEAVE_MS;
       this.#deps.reopen();
     }
     for (const part of this.#parts.filter(({ endsAtMs }) => (endsAtMs ?? Infinity) <= clock.monotonicMs())) {
+      if (part === this.#parts.at(-1)) {
+        // There is no newer log: who was asked to open one did not hear it, and goes on writing here.
+        part.endsAtMs = clock.monotonicMs() + LEAVE_MS;
+        this.#deps.reopen();
+        continue;
+      }
       await part.handle.close();
-      await unlink(`${file}.old`).catch(ignoreMissing);
+      await unlink(oldOf(file)).catch(ignoreMissing);
       this.#parts = this.#parts.filter((other) => other !== part);
     }
   }
@@ -94,6 +132,8 @@ export class LogTail {
     }
   }
 }
+
+const oldOf = (file: string): string => `${file}.old`;
 
 const ignoreMissing = (error: unknown): void => {
   if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;

@@ -3,7 +3,8 @@ import { appendFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { ManualClock } from '../../runtime/process/clock.ts';
+import { ManualClock } from '../runtime/process/clock.ts';
+import { eventually } from '../runtime/testing/eventually.ts';
 import { LogTail } from './log-tail.ts';
 
 const open = async (maxBytes?: number) => {
@@ -63,5 +64,44 @@ describe('LogTail', () => {
     await appendFile(log.file, 'more\n');
     await log.tail.read();
     assert.equal(log.lines.at(-1), 'more');
+  });
+
+  it('asks again when nobody opened a new log, and loses nothing meanwhile', async () => {
+    await using log = await open(10);
+    await appendFile(log.file, 'a long line of text\n');
+    await log.tail.read();
+    await log.clock.advance(5000);
+    await log.tail.read();
+    assert.equal(log.reopened(), 2);
+    await appendFile(`${log.file}.old`, 'late\n');
+    await log.tail.read();
+    await appendFile(log.file, 'new\n');
+    await log.clock.advance(5000);
+    await log.tail.read();
+    assert.deepEqual(log.lines, ['a long line of text', 'late', 'new']);
+    assert.deepEqual([log.reopened(), await readdir(log.folder)], [2, ['a.log']]);
+  });
+
+  it('forgets half a line of a writer that ended, and begins anew', async () => {
+    await using log = await open();
+    await appendFile(log.file, 'one\nha');
+    await log.tail.restart();
+    assert.deepEqual([log.lines, await readdir(log.folder)], [['one'], []]);
+    await appendFile(log.file, 'two\n');
+    await log.tail.read();
+    assert.deepEqual(log.lines, ['one', 'two']);
+  });
+
+  it('is followed until its end, and then to its last line', async () => {
+    await using log = await open();
+    const stop = new AbortController();
+    const following = log.tail.follow(stop.signal);
+    await appendFile(log.file, 'one\n');
+    await log.clock.advance(500);
+    await eventually('the first line', () => log.lines.length === 1);
+    await appendFile(log.file, 'two\n');
+    stop.abort();
+    await following;
+    assert.deepEqual(log.lines, ['one', 'two']);
   });
 });
