@@ -58,6 +58,7 @@ test('what no process asks for is not in it', () => {
   assert.doesNotMatch(text, /Entr\\xE9e invalide/, 'and nothing else');
   assert.match(text, /keepAliveTimeout/, 'undici has connections');
   assert.doesNotMatch(text, /MockAgent/, 'and no mocks');
+  assert.doesNotMatch(text, /UNDICI_USE_MILO/, 'and one parser');
 });
 
 test('what is left of undici still makes requests', async () => {

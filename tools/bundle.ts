@@ -37,7 +37,9 @@ const BANNER = "import { createRequire } from 'node:module'; const require = cre
  */
 export const unread: Plugin = {
   name: 'unread',
-  setup: ({ onResolve, onLoad }) => {
+  setup: ({ onResolve, onLoad, initialOptions }) => {
+    // By this word undici leaves its second parser of HTTP out, which is on trial: 170 kB that every process would keep as text.
+    initialOptions.define = { ...initialOptions.define, esbuildDetection: 'true' };
     onResolve({ filter: /^undici$/ }, () => ({ path: 'undici', namespace: 'unread' }));
     onResolve({ filter: /\/locales\/index\.js$/ }, ({ resolveDir }) =>
       /[\\/]zod[\\/]/.test(resolveDir) ? { path: 'locales', namespace: 'unread' } : undefined,

@@ -5,17 +5,23 @@ import { loadLibc } from '../dataplane/libc.ts';
 import { ManualClock } from '../runtime/process/clock.ts';
 import { Footprint, type Memory, ownMemory, programPages } from './footprint.ts';
 
-/** Holds what it was filled with, and what cannot be given back. */
+/** Holds what it was filled with, what cannot be given back, and pages that come when something runs. */
 class FakeMemory implements Memory {
-  bytes = 130e6;
-  readonly #leastBytes = 60e6;
+  bytes = 90e6;
+  pages = 50;
+  readonly #leastBytes = 50e6;
 
-  residentBytes(): number {
+  ownBytes(): number {
     return this.bytes;
   }
 
-  giveBack(): void {
+  collect(): void {
     this.bytes = this.#leastBytes;
+    this.pages = 50;
+  }
+
+  dropPages(): void {
+    this.pages = 0;
   }
 }
 
@@ -31,9 +37,31 @@ test('memory is given back when the node is quiet, not while it works', async ()
     footprint.worked();
     await clock.advance(1_000);
   }
-  assert.equal(memory.bytes, 130e6);
+  assert.deepEqual([memory.bytes, memory.pages], [90e6, 50]);
   await clock.advance(2_000);
-  assert.equal(memory.bytes, 60e6);
+  assert.deepEqual([memory.bytes, memory.pages], [50e6, 0]);
+});
+
+test('pages that came back for what follows a collection are let go once more, and then no more', async () => {
+  const { clock, memory, footprint } = begin();
+  footprint.worked();
+  await clock.advance(3_000);
+  memory.pages = 30;
+  await clock.advance(2_000);
+  assert.equal(memory.pages, 0);
+  memory.pages = 20;
+  await clock.advance(60_000);
+  assert.equal(memory.pages, 20);
+});
+
+test('work between the two keeps the pages that it needs', async () => {
+  const { clock, memory, footprint } = begin();
+  footprint.worked();
+  await clock.advance(3_000);
+  memory.pages = 30;
+  footprint.worked();
+  await clock.advance(60_000);
+  assert.equal(memory.pages, 30);
 });
 
 test('a little more than before is left alone, much more is not', async () => {
@@ -41,8 +69,8 @@ test('a little more than before is left alone, much more is not', async () => {
   footprint.worked();
   await clock.advance(3_000);
   for (const [bytes, after] of [
-    [83e6, 83e6],
-    [85e6, 60e6],
+    [57e6, 57e6],
+    [59e6, 50e6],
   ] as const) {
     memory.bytes = bytes;
     footprint.worked();
@@ -57,10 +85,10 @@ test('nothing is given back after the end, whatever is done then', async () => {
   footprint.close();
   footprint.close();
   await clock.advance(60_000);
-  assert.equal(memory.bytes, 130e6);
+  assert.equal(memory.bytes, 90e6);
   footprint.worked();
   await clock.advance(60_000);
-  assert.equal(memory.bytes, 130e6);
+  assert.equal(memory.bytes, 90e6);
 });
 
 const part = (head: string, anonymousKb: number) =>
@@ -84,12 +112,15 @@ test('only parts of files that nobody can write to, and of which no page was cha
 });
 
 test('a process that gave back what it can goes on, with what it had', async () => {
-  const readMaps = () => readFileSync('/proc/self/smaps', 'utf8');
-  const memory = ownMemory(await loadLibc(), readMaps);
+  const read = (file: 'smaps' | 'status') => readFileSync(`/proc/self/${file}`, 'utf8');
+  const memory = ownMemory(await loadLibc(), read);
   const kept = Array.from({ length: 1_000 }, (_, index) => ({ name: `kept-${index}` }));
-  assert.ok(programPages(readMaps()).length > 0);
-  for (let round = 0; round < 3; round += 1) memory.giveBack();
-  assert.ok(memory.residentBytes() > 0);
+  assert.ok(programPages(read('smaps')).length > 0);
+  for (let round = 0; round < 3; round += 1) {
+    memory.collect();
+    memory.dropPages();
+  }
+  assert.ok(memory.ownBytes() > 1e6 && memory.ownBytes() < process.memoryUsage.rss());
   assert.ok(kept.every(({ name }, index) => name === `kept-${index}`));
   assert.equal(JSON.stringify(JSON.parse(JSON.stringify(kept))), JSON.stringify(kept));
 });

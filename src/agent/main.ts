@@ -69,8 +69,8 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
   const { spawn } = lifecycle.tasks;
   const startHeartbeat: StartHeartbeat = (data, hooks) => new Heartbeat(data, hooks);
   const startMirror: StartMirror = (data, hooks) => new MirrorThread(data, hooks);
-  // Off by default: dropping pages may hold the thread of heartbeats up for longer than others wait for it.
-  const footprint = process.env.SALLYPORT_GIVE_BACK === '1' ? await openFootprint() : undefined;
+  const memory = ownMemory(await loadLibc(), (file) => readFileSync(join('/proc/self', file), 'utf8'));
+  const footprint = new Footprint({ clock, memory });
   const { namespace } = options;
   const own = { node, namespace, config, client, kernel, startHeartbeat, startMirror };
   // Pods may wait for this file, as docs/how-to/strict-start.md tells. The folder is gone after a reboot, and the file with it.
@@ -84,7 +84,7 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
     log,
     spawn,
     onHeld,
-    onPass: () => footprint?.worked(),
+    onPass: () => footprint.worked(),
   });
   const health = new HealthServer({
     clock,
@@ -100,11 +100,6 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
   lifecycle.start('config', (signal) => config.run(signal));
   lifecycle.start('client', (signal) => onStop(signal, () => client.close()));
   lifecycle.start('events', (signal) => events.run(signal));
-  lifecycle.start('footprint', (signal) => onStop(signal, async () => footprint?.close()));
+  lifecycle.start('footprint', (signal) => onStop(signal, async () => footprint.close()));
   lifecycle.start('agent', (signal) => agent.run(signal));
-};
-
-const openFootprint = async (): Promise<Footprint> => {
-  const memory = ownMemory(await loadLibc(), () => readFileSync('/proc/self/smaps', 'utf8'));
-  return new Footprint({ clock, memory });
 };

@@ -30,7 +30,10 @@ export const viewOf = (objects: OwnObjects, { nodes, namespaces, config }: Surro
     nodes: nodes.map(projectNode),
     tunnels: objects.tunnels.map((tunnel) => projectTunnelAsRecorded(tunnel)),
     gateways: objects.gateways.map(projectGateway),
-    policies: [...objects.policies.map(projectPolicy), ...objects.clusterPolicies.map(projectClusterPolicy)],
+    policies: [
+      ...objects.policies.map((policy) => projectPolicy(policy)),
+      ...objects.clusterPolicies.map((policy) => projectClusterPolicy(policy)),
+    ],
     namespaces: namespaces.map(projectNamespace),
   };
   return { view, notes };

@@ -181,10 +181,10 @@ const cachesBy = (follow: Follow): CacheByKind => ({
 
 /** Makes the projection of one of our kinds from that of its view. */
 const keeping =
-  <View, S extends Schema>(project: (object: ApiObject) => View, schema: S) =>
-  (object: KubeObject & ApiObject): Kept<View, Output<S>> => ({
+  <View, S extends Schema>(project: (object: ApiObject, before?: View) => View, schema: S) =>
+  (object: KubeObject & ApiObject, before?: Kept<View, Output<S>>): Kept<View, Output<S>> => ({
     identity: identityOf(object),
-    view: project(object),
+    view: project(object, before?.view),
     status: readStatus(schema, object),
   });
 

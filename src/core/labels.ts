@@ -115,12 +115,13 @@ const tokenOf = (key: string, value: string): string => `${key}=${value}`;
 
 const selectorOf = (requirements: readonly Requirement[]): Selector => {
   const positive = requirements.filter(({ operator }) => operator === 'In' || operator === 'Exists');
-  const valueTokens = ({ key, values }: Requirement): string[] => values.map((value) => tokenOf(key, value));
-  const [first] = positive;
+  const filed = positive.map(({ key, values }) => ({ key, valueTokens: values.map((value) => tokenOf(key, value)) }));
+  const [first] = filed;
   return {
     requirements,
-    anchors: first === undefined ? [ANY] : first.operator === 'In' ? valueTokens(first) : [first.key],
-    tokens: [ANY, ...positive.flatMap((requirement) => [requirement.key, ...valueTokens(requirement)])],
+    anchors: first === undefined ? [ANY] : positive[0]?.operator === 'In' ? first.valueTokens : [first.key],
+    // A copy has just the room it needs: an agent keeps thousands.
+    tokens: [ANY, ...filed.flatMap(({ key, valueTokens }) => [key, ...valueTokens])].slice(),
   };
 };
 

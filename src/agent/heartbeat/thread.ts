@@ -75,8 +75,12 @@ if (parent === null) throw new Error('thread.ts is started by heartbeat.ts');
 const SIGNATURES = 0x4000;
 /** How long a take-over waits for connections: there are few, or it takes too long and those that come first begin anew. */
 const BRING_MS = 150;
-/** How long a move by plan waits for them: nobody is without an owner meanwhile. */
-const BRING_PLANNED_MS = 500;
+/**
+ * How long a move by plan waits until all of them were told, and then until they are made: nobody is without an owner meanwhile, and a
+ * connection that is not here in time may be cut off. On a starved machine both take long.
+ */
+const BRING_PLANNED_MS = 2_000;
+const MAKE_PLANNED_MS = 1_000;
 
 const libc = await loadLibc();
 
@@ -111,8 +115,8 @@ const grip = new Grip(
     handBackMs: timing.handBackMs,
     bring: (ips, isPlanned) => {
       if (asker === undefined) return undefined;
-      const waitMs = isPlanned ? BRING_PLANNED_MS : 0;
-      return Promise.race([asker.takeOver(ips, waitMs), wait(systemClock, waitMs + BRING_MS)]);
+      const [waitMs, limitMs] = isPlanned ? [BRING_PLANNED_MS, BRING_PLANNED_MS + MAKE_PLANNED_MS] : [0, BRING_MS];
+      return Promise.race([asker.takeOver(ips, waitMs), wait(systemClock, limitMs)]);
     },
     onOpened: (ips) => tell({ kind: 'opened', ips }),
     // Not inside the step that asked for it.

@@ -103,7 +103,8 @@ const merged = (intervals: Interval[]): readonly Interval[] => {
     if (previous === undefined || next.first > previous.last + 1n) result.push(next);
     else if (next.last > previous.last) result[result.length - 1] = { first: previous.first, last: next.last };
   }
-  return result;
+  // An array that grew has room for 17; sets are kept, by the thousand, and a copy has just the room it needs.
+  return result.slice();
 };
 
 // The brand exists only for the compiler; callers of `sealed` promise sorted, disjoint, non-adjacent intervals.

@@ -19,8 +19,8 @@ import {
   classElements,
   clusterElements,
   createForwarding,
+  createSources,
   eipElements,
-  sourceElements,
   strictElements,
   tunnelElements,
 } from './elements.ts';
@@ -61,7 +61,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
     classes: remember(classElements),
     forward: remember(createForwarding()),
     eips: remember(eipElements),
-    sources: remember(sourceElements),
+    sources: remember(createSources()),
   };
   const networkFor = remember(
     (settings: NodeSettings, { own, peers, numbers }: Reach, isGateway: boolean, claims: readonly Claim[]) =>

@@ -1,5 +1,14 @@
 /** The elements of the table of a node: what is decided, in the words of the containers in desired.ts. */
-import { familyOf, formatSet, type IntervalSet, type IpFamily, isIpv4, isIpv6, ofFamily } from '../ip/index.ts';
+import {
+  familyOf,
+  formatSet,
+  type IntervalSet,
+  type Ip,
+  type IpFamily,
+  isIpv4,
+  isIpv6,
+  ofFamily,
+} from '../ip/index.ts';
 import { isSource } from '../policy-index.ts';
 import type { NamespaceView, PodView, PolicyView } from '../view.ts';
 import type { Bindings } from './bindings.ts';
@@ -160,10 +169,35 @@ export const eipElements = (claims: readonly Claim[]): Some<'eips4' | 'eips6'> =
   return { eips4: setOfTexts(ips.filter(isIpv4)), eips6: setOfTexts(ips.filter(isIpv6)) };
 };
 
-/** The slots that leave here, with the addresses they get. */
-export const sourceElements = (sources: readonly Source[]): Some<'slot_eip4' | 'slot_eip6'> => {
-  const slot_eip4 = new Map<string, string>();
-  const slot_eip6 = new Map<string, string>();
-  for (const { slot, ip } of sources) (isIpv4(ip) ? slot_eip4 : slot_eip6).set(markText(snatMark(slot)), ip);
-  return { slot_eip4, slot_eip6 };
+/** Makes a function that tells the slots that leave here, with the addresses they get. It remembers its last call. */
+export const createSources = () => {
+  const [ipv4, ipv6] = [createSourceMap(), createSourceMap()];
+  return (sources: readonly Source[]): Some<'slot_eip4' | 'slot_eip6'> => {
+    const [bySlot4, bySlot6] = [new Map<number, Ip>(), new Map<number, Ip>()];
+    for (const { slot, ip } of sources) (isIpv4(ip) ? bySlot4 : bySlot6).set(slot, ip);
+    return { slot_eip4: ipv4(bySlot4), slot_eip6: ipv6(bySlot6) };
+  };
+};
+
+/** The slots of one family: only those with another address are written anew, and with none it is the same map again. */
+const createSourceMap = () => {
+  let last: { readonly bySlot: ReadonlyMap<number, Ip>; readonly elements: ReadonlyMap<string, string> };
+  last = { bySlot: new Map(), elements: none };
+  return (bySlot: ReadonlyMap<number, Ip>): ReadonlyMap<string, string> => {
+    let changed: Map<string, string> | undefined;
+    let kept = 0;
+    for (const [slot, ip] of bySlot) {
+      const known = last.bySlot.get(slot);
+      if (known !== undefined) kept += 1;
+      if (known === ip) continue;
+      changed ??= new Map(last.elements);
+      changed.set(markText(snatMark(slot)), ip);
+    }
+    if (kept < last.bySlot.size) {
+      changed ??= new Map(last.elements);
+      for (const slot of last.bySlot.keys()) if (!bySlot.has(slot)) changed.delete(markText(snatMark(slot)));
+    }
+    last = { bySlot, elements: changed ?? last.elements };
+    return last.elements;
+  };
 };

@@ -33,7 +33,9 @@ export const readEntries = (
 
 /** A list of addresses, ranges and CIDRs; absent is the empty set. */
 export const readSet = (texts: readonly string[] | undefined, where: string, problems: Finding[]): IntervalSet =>
-  readEntries(texts, (entries) => parseSet(entries, parseCidrMasking), where, problems);
+  texts === undefined || texts.length === 0
+    ? emptySet
+    : readEntries(texts, (entries) => parseSet(entries, parseCidrMasking), where, problems);
 
 /** A given EIP; absent and empty texts are no address. */
 export const readEip = (

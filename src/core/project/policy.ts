@@ -19,14 +19,25 @@ import { type ApiObject, createdAtMsOf, type Fault, readSpec, readStatus } from 
 
 type Spec = EgressPolicySpec | EgressClusterPolicySpec;
 
-/** The view of a namespaced policy. Total: what cannot be read is in `problems`. */
-export const projectPolicy = (object: ApiObject): PolicyView => project(object, 'EgressPolicy');
+/** The part of a status that says what was allocated. */
+const AllocationStatus = PolicyStatus.pick({ eip: true, node: true, slot: true, epoch: true });
 
-/** The view of a cluster policy. Total: what cannot be read is in `problems`. */
-export const projectClusterPolicy = (object: ApiObject): PolicyView => project(object, 'EgressClusterPolicy');
+/** The view of a namespaced policy. Total: what cannot be read is in `problems`. `before` is the last view of it, if any. */
+export const projectPolicy = (object: ApiObject, before?: PolicyView): PolicyView =>
+  project(object, 'EgressPolicy', before);
 
-const project = (object: ApiObject, kind: PolicyView['kind']): PolicyView => {
+/** The view of a cluster policy. Total: what cannot be read is in `problems`. `before` is the last view of it, if any. */
+export const projectClusterPolicy = (object: ApiObject, before?: PolicyView): PolicyView =>
+  project(object, 'EgressClusterPolicy', before);
+
+const project = (object: ApiObject, kind: PolicyView['kind'], before: PolicyView | undefined): PolicyView => {
   const { metadata } = object;
+  const isDeleting = metadata.deletionTimestamp !== undefined;
+  const recorded = recordOf(readStatus(AllocationStatus, object));
+  // The API server counts changes of the spec. Most changes are of the status, and a spec takes long to read.
+  const isSameSpec =
+    metadata.uid !== undefined && before?.uid === metadata.uid && before.generation === metadata.generation;
+  if (isSameSpec) return { ...before, isDeleting, recorded };
   const namespace = kind === 'EgressPolicy' ? (metadata.namespace ?? '') : undefined;
   const key = policyKey(namespace, metadata.name);
   const who = `${kind} ${key}`;
@@ -43,9 +54,9 @@ const project = (object: ApiObject, kind: PolicyView['kind']): PolicyView => {
     uid: metadata.uid ?? key,
     createdAtMs: createdAtMsOf(metadata),
     generation: metadata.generation ?? 0,
-    isDeleting: metadata.deletionTimestamp !== undefined,
+    isDeleting,
     spec: parsed.value && specOf(parsed.value, parsed.faults, kind, who, problems),
-    recorded: recordOf(readStatus(PolicyStatus, object)),
+    recorded,
     problems,
   };
 };
@@ -103,7 +114,7 @@ const appliedToOf = (applied: AppliedToSpec, kind: PolicyView['kind'], who: stri
   return { kind: 'labels', pods, namespaces };
 };
 
-const recordOf = (status: PolicyStatus | undefined): RecordedBinding => {
+const recordOf = (status: Pick<PolicyStatus, keyof typeof AllocationStatus.shape> | undefined): RecordedBinding => {
   const ipv4 = ipv4OrNone(status?.eip?.ipv4);
   const ipv6 = ipv6OrNone(status?.eip?.ipv6);
   return {

@@ -53,6 +53,21 @@ describe('projectPolicy', () => {
     assert.equal(spec?.destinations, undefined);
   });
 
+  it('reads the spec once for each generation of an object, and the status always', () => {
+    const spec = { egressGatewayName: 'edge', appliedTo: { podSubnet: ['10.1.0.0/16', 'x'] } };
+    const metadata = { name: 'web', namespace: 'shop', uid: 'u', generation: 2 };
+    const before = projectPolicy({ metadata, spec });
+    const after = projectPolicy({ metadata, spec: { ...spec }, status: { slot: 7, node: 'a' } }, before);
+    assert.deepEqual(after, projectPolicy({ metadata, spec, status: { slot: 7, node: 'a' } }));
+    assert.equal(after.spec, before.spec);
+    for (const other of [{ generation: 3 }, { uid: 'v' }, { uid: undefined }]) {
+      const moved = { metadata: { ...metadata, ...other }, spec: { ...spec, egressGatewayName: 'out' } };
+      assert.equal(projectPolicy(moved, before).spec?.gatewayName, 'out');
+    }
+    const leaving = { metadata: { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' }, spec };
+    assert.equal(projectPolicy(leaving, before).isDeleting, true);
+  });
+
   it('reads a spec that breaks a rule, and says which', () => {
     const view = projectPolicy(policyObject('red/p', { destSubnet: ['198.51.100.0/24', 'nonsense'] }));
     assert.deepEqual(formatSet(view.spec?.destinations ?? emptySet), ['198.51.100.0/24']);

@@ -52,6 +52,14 @@ export const loadNftLibrary = async (): Promise<OpenNftLibrary> => {
   const keepOutput = found.func('int nft_ctx_buffer_output(void *context)');
   const keepErrors = found.func('int nft_ctx_buffer_error(void *context)');
   const run = found.func('int nft_run_cmd_from_buffer(void *context, const char *script)');
+  const onlyCheck = found.func('void nft_ctx_set_dry_run(void *context, bool isOn)');
+  // What the library has read of the kernel for a script is of no use to the next one, but it would keep it: half a megabyte
+  // for each table of the node. It lets go of it after scripts that change nothing.
+  const forget = (context: unknown): void => {
+    onlyCheck(context, true);
+    run(context, '');
+    onlyCheck(context, false);
+  };
 
   return () => {
     // The library ends the process when it cannot have a socket, so it is tried before.
@@ -65,7 +73,12 @@ export const loadNftLibrary = async (): Promise<OpenNftLibrary> => {
     let context: unknown = opened;
     return {
       // Not in a thread of its own: to be woken up again takes longer on a busy machine than the whole change.
-      run: (script) => context !== undefined && run(context, script) === 0,
+      run: (script) => {
+        if (context === undefined) return false;
+        const isDone = run(context, script) === 0;
+        forget(context);
+        return isDone;
+      },
       close: () => {
         if (context !== undefined) free(context);
         context = undefined;

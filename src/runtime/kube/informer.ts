@@ -42,8 +42,8 @@ export interface InformerOptions<T, I extends string, O extends KubeObject> {
   readonly client: KubeClient;
   readonly resource: Resource;
   readonly scope?: Scope;
-  /** Returns what to keep; undefined keeps nothing; throws when the object cannot be read. */
-  readonly project: (object: O) => T | undefined;
+  /** Returns what to keep; undefined keeps nothing; throws when the object cannot be read. `before` is what is kept of it now. */
+  readonly project: (object: O, before: T | undefined) => T | undefined;
   readonly indexes?: IndexFunctions<T, I>;
   readonly clock: Clock;
   /** A number in [0, 1), for jitter. */
@@ -264,7 +264,7 @@ export class Informer<T, I extends string = never, O extends KubeObject = KubeOb
     this.#reading?.add(key);
     let value: T | undefined;
     try {
-      value = this.#options.project(object);
+      value = this.#options.project(object, this.#store.get(key));
     } catch (error) {
       this.#unreadable.add(key);
       this.#options.onProblem?.({ kind: 'unreadable', key, error });
