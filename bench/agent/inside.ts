@@ -11,7 +11,7 @@ import { startAgent } from './process.ts';
 
 const limits = { rssMb: 85, idlePercent: 1, podP95Ms: 30 };
 /** As in the chart. */
-const chartOptions = '--max-semi-space-size=2';
+const chartOptions = '--max-semi-space-size=2 --v8-pool-size=1';
 const rounds = 30;
 /** What an agent still has to do after its start, and V8 to give back. */
 const settleMs = 8_000;

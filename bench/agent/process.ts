@@ -35,7 +35,7 @@ export async function startAgent(node: string, kubeconfig: object, nodeOptions: 
   const child = spawn(process.execPath, [main, 'agent', ...flags, ...more], {
     stdio: ['ignore', 'inherit', 'inherit'],
     // As in a pod: without the certificates that this machine would have Node read, whose memory is the machine's matter.
-    env: { ...process.env, NODE_EXTRA_CA_CERTS: undefined, NODE_OPTIONS: nodeOptions, MALLOC_ARENA_MAX: '1' },
+    env: { ...process.env, NODE_EXTRA_CA_CERTS: undefined, NODE_OPTIONS: nodeOptions },
   });
   const wait = { what: 'the agent to be ready', limitMs: 60_000, everyMs: 10 };
   await until(wait, async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);

@@ -69,8 +69,8 @@ test('a little more than before is left alone, much more is not', async () => {
   footprint.worked();
   await clock.advance(3_000);
   for (const [bytes, after] of [
-    [57e6, 57e6],
-    [59e6, 50e6],
+    [61e6, 61e6],
+    [63e6, 50e6],
   ] as const) {
     memory.bytes = bytes;
     footprint.worked();

@@ -29,7 +29,7 @@ const quietMs = 3_000;
 /** When pages are let go for the second time: a collection, and what is compiled anew after it, need many that nothing else does. */
 const settledMs = 2_000;
 /** Giving back is worth its time only for more than this, of memory of its own. */
-const worthBytes = 8e6;
+const worthBytes = 12e6;
 
 export class Footprint {
   readonly #deps: FootprintDeps;
