@@ -255,7 +255,8 @@ export class Ownership {
       if (own.state === 'owned') considerTime(Math.max(own.untilMs, holdings.heldUntilMs(own, nowMs)));
     }
     for (const holder of voter.holders) considerTime(hearing.aliveUntilMs(holder));
-    this.#wakeAtMs = wakeAtMs;
+    // What is overdue is due now: with a time that is past each message would be late by it anew, and be excused for it again.
+    this.#wakeAtMs = Math.max(wakeAtMs, nowMs);
   }
 
   #hear(from: string, incarnation: number, message: Message, nowMs: number): void {

@@ -1,7 +1,10 @@
 /** Starts of agents, as stories: what a node finds in its kernel, and whether others let it have that. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { eventsIn, ownersOf, started, type Told } from './testing/story.ts';
+import { Ownership } from './ownership.ts';
+import type { Effect } from './port.ts';
+import { eip, eventsIn, ownersOf, started, type Told } from './testing/story.ts';
+import { defaultTiming, timingOf } from './timing.ts';
 
 describe('Ownership at a start', () => {
   it('keeps what it finds in its kernel at the start, also when voters answer late', () => {
@@ -17,6 +20,28 @@ describe('Ownership at a start', () => {
     stage.run(1_500);
     assert.deepEqual(ownersOf(stage), ['n0']);
     assert.deepEqual(eventsIn(stage.told, 300), []);
+  });
+
+  it('is excused once for a time in which it was held up, however many messages it finds then', () => {
+    const timing = timingOf(defaultTiming);
+    const machine = new Ownership({ node: 'n0', timing, held: [{ eip, epoch: 1 }], nowMs: 0 });
+    const nodes = ['n0', 'n1', 'n2'];
+    const plan = {
+      electorate: { generation: 1, voters: nodes, hasApi: false },
+      gateways: nodes,
+      nodes,
+      eips: [{ eip, epoch: 1, candidates: nodes }],
+    };
+    machine.step({ kind: 'plan', plan }, 0);
+    let nowMs = 100;
+    const message = { kind: 'release' as const, released: [], to: undefined };
+    for (; nowMs < 112; nowMs += 1) machine.step({ kind: 'message', from: 'n1', incarnation: 1, message }, nowMs);
+    const isLetGo = (effect: Effect) => effect.kind === 'hold' && effect.held.length === 0;
+    for (let hasLetGo = false; !hasLetGo && nowMs < 3_000; ) {
+      nowMs = machine.wakeAtMs;
+      hasLetGo = machine.step({ kind: 'wake' }, nowMs).some(isLetGo);
+    }
+    assert.ok(nowMs < 112 + 5 * timing.silenceMs, `it let go after ${nowMs} ms`);
   });
 
   it('gives its vote back to an owner whom it took for lost when it has asked in vain', () => {
