@@ -16,14 +16,7 @@ import {
   projectRoster,
   projectTunnel,
 } from '../core/project/index.ts';
-import {
-  addressSetsOf,
-  type ClusterRanges,
-  type NamespaceView,
-  type PodView,
-  type PolicyView,
-  type TunnelView,
-} from '../core/view.ts';
+import type { ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../core/view.ts';
 import { type FollowingDeps, follow, missingIn } from '../runtime/kube/following.ts';
 import type { Informer } from '../runtime/kube/informer.ts';
 import { coreResource, type KubeObject } from '../runtime/kube/resource.ts';
@@ -59,11 +52,9 @@ export interface CachesDeps extends FollowingDeps {
 
 /** Makes the caches of a node; nothing is read before they run. */
 export const createCaches = (deps: CachesDeps): Caches => ({
-  policies: follow(deps, 'policies', resourceOf('EgressPolicy'), {
-    project: (object, before) => withoutSets(projectPolicy(object, before)),
-  }),
+  policies: follow(deps, 'policies', resourceOf('EgressPolicy'), { project: projectPolicy }),
   clusterPolicies: follow(deps, 'clusterPolicies', resourceOf('EgressClusterPolicy'), {
-    project: (object, before) => withoutSets(projectClusterPolicy(object, before)),
+    project: projectClusterPolicy,
   }),
   // An agent judges no heartbeat of another node: the controller does, and says so in the phase.
   tunnels: follow(deps, 'tunnels', resourceOf('EgressTunnel'), { project: (object) => projectTunnel(object, 'never') }),
@@ -84,13 +75,6 @@ export const createCaches = (deps: CachesDeps): Caches => ({
     scope: { fieldSelector: `metadata.name=${deps.node}`, metadataOnly: true },
   }),
 });
-
-// Pools are asked for addresses as sets, by the controller only. 5,000 policies would be 3 MB of them on each node.
-const withoutSets = (policy: PolicyView): PolicyView => ({
-  ...policy,
-  recorded: { ...policy.recorded, addresses: noAddresses },
-});
-const noAddresses = addressSetsOf({ ipv4: undefined, ipv6: undefined });
 
 /** Every cache with its name. */
 export const allOf = (caches: Caches): readonly (readonly [string, Informer<unknown>])[] => Object.entries(caches);

@@ -7,7 +7,7 @@
 import { type Finding, finding } from '../core/finding.ts';
 import { emptySet } from '../core/ip/index.ts';
 import type { NodeProblem } from '../core/node/desired.ts';
-import { addressSetsOf, type PolicyKey, type PolicyView, type RecordedBinding } from '../core/view.ts';
+import type { PolicyKey, PolicyView, RecordedBinding } from '../core/view.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 
 /** Tries a list of policies on the kernel; returns why it was refused, or undefined when it is in force now. */
@@ -127,7 +127,6 @@ const refusedOf = (policy: PolicyView, substitute: PolicyView, refusal: string):
 
 const noBinding: RecordedBinding = {
   eip: { ipv4: undefined, ipv6: undefined },
-  addresses: addressSetsOf({ ipv4: undefined, ipv6: undefined }),
   node: undefined,
   slot: undefined,
   epoch: 0,

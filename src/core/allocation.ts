@@ -95,7 +95,7 @@ const formDefault = (eip: Eip, book: PairBook): Pair | undefined => {
 
 const keep = ({ policy, spec }: Applicant, round: Round): Pair | undefined => {
   const { book } = round;
-  const recorded = book.usableOf(policy.recorded);
+  const recorded = book.usableOf(policy.recorded.eip);
   if (recorded.ipv4 === undefined && recorded.ipv6 === undefined) return undefined;
   const { address } = spec;
   if (address.kind === 'given' && !isWhatIsAsked(address.eip, recorded, book)) return undefined;

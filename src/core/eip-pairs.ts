@@ -10,6 +10,7 @@ import {
   contains,
   containsAll,
   count,
+  emptySet,
   type IntervalSet,
   type Ip,
   type Ipv4,
@@ -18,8 +19,9 @@ import {
   isIpv6,
   nth,
   placeOf,
+  setOfIps,
 } from './ip/index.ts';
-import type { Eip, PolicyView, RecordedBinding } from './view.ts';
+import type { Eip, PolicyView } from './view.ts';
 
 /** An EIP with its policies. `keepers` had it before this plan; they say on which node it is. */
 export interface Pair {
@@ -43,7 +45,7 @@ export interface PairBook {
   /** The pair that an address is in. */
   readonly of: (ip: Ip | undefined) => Pair | undefined;
   /** The addresses of a record that may be kept; the others are left out. */
-  readonly usableOf: (recorded: Pick<RecordedBinding, 'eip' | 'addresses'>) => Eip;
+  readonly usableOf: (recorded: Eip) => Eip;
   /** True when the address may be given to a new EIP. */
   readonly isFree: (ip: Ip) => boolean;
   /** Makes a pair of addresses that are in none; a missing half is left open. */
@@ -103,10 +105,14 @@ export const openBook = (gateway: string, pools: GatewayPools, holders: Holders)
     hasIpv4,
     hasIpv6,
     of: (ip) => (ip === undefined ? undefined : pairByIp.get(ip)),
-    usableOf: ({ eip, addresses: sets }) => ({
-      ipv4: eip.ipv4 !== undefined && isKept(eip.ipv4, usable.ipv4, sets.ipv4) ? eip.ipv4 : undefined,
-      ipv6: eip.ipv6 !== undefined && isKept(eip.ipv6, usable.ipv6, sets.ipv6) ? eip.ipv6 : undefined,
-    }),
+    usableOf: (recorded) => {
+      const { ipv4, ipv6 } = recorded;
+      const sets = setsOf(recorded);
+      return {
+        ipv4: ipv4 !== undefined && isKept(ipv4, usable.ipv4, sets.ipv4) ? ipv4 : undefined,
+        ipv6: ipv6 !== undefined && isKept(ipv6, usable.ipv6, sets.ipv6) ? ipv6 : undefined,
+      };
+    },
     isFree,
     form: ({ ipv4, ipv6 }) => {
       const pair: Pair = { ipv4, ipv6, hash: hashText(ipv4 ?? ipv6 ?? ''), policies: [], keepers: [] };
@@ -146,6 +152,24 @@ export const eipText = ({ ipv4, ipv6 }: Eip): string => `${ipv4 ?? ''},${ipv6 ??
 /** True when both name the same address of a family. */
 export const sharesAddress = (a: Eip, b: Eip): boolean =>
   (a.ipv4 !== undefined && a.ipv4 === b.ipv4) || (a.ipv6 !== undefined && a.ipv6 === b.ipv6);
+
+interface AddressSets {
+  readonly ipv4: IntervalSet;
+  readonly ipv6: IntervalSet;
+}
+
+const setsByEip = new WeakMap<Eip, AddressSets>();
+
+/** The addresses of an EIP as one set per family. Every plan asks for those of every policy, and texts would be read anew each time. */
+const setsOf = (eip: Eip): AddressSets => {
+  let sets = setsByEip.get(eip);
+  if (sets === undefined) {
+    const setOf = (ip: Ip | undefined): IntervalSet => (ip === undefined ? emptySet : setOfIps([ip]));
+    sets = { ipv4: setOf(eip.ipv4), ipv6: setOf(eip.ipv6) };
+    setsByEip.set(eip, sets);
+  }
+  return sets;
+};
 
 const eipOf = (ip: Ip, partner: Ip | undefined): Eip => {
   const both = [ip, partner].filter((one) => one !== undefined);

@@ -8,16 +8,7 @@
 import type { NodePolicy } from '../api/egress-gateway.ts';
 import type { TunnelPhase } from '../api/egress-tunnel.ts';
 import type { Finding } from './finding.ts';
-import {
-  type Cidr,
-  emptySet,
-  type IntervalSet,
-  type Ip,
-  type IpFamily,
-  type Ipv4,
-  type Ipv6,
-  setOfIps,
-} from './ip/index.ts';
+import type { Cidr, IntervalSet, Ip, IpFamily, Ipv4, Ipv6 } from './ip/index.ts';
 import type { Labels, Selector } from './labels.ts';
 import type { Electorate } from './ownership/port.ts';
 
@@ -42,12 +33,6 @@ export const ofPair = ({ ipv4, ipv6 }: AddressPair, family: IpFamily): Ip | unde
 
 /** An egress IP: one address, or a pair of both families that stays together. */
 export interface Eip extends AddressPair {}
-
-/** The addresses of an EIP as one set per family. */
-export const addressSetsOf = ({ ipv4, ipv6 }: Eip): { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet } => ({
-  ipv4: ipv4 === undefined ? emptySet : setOfIps([ipv4]),
-  ipv6: ipv6 === undefined ? emptySet : setOfIps([ipv6]),
-});
 
 /** What is known about the cluster. */
 export interface ClusterView {
@@ -193,8 +178,6 @@ export type AppliedTo =
 /** The binding that the status of a policy records. A binding without addresses but with a slot uses the node IP. */
 export interface RecordedBinding {
   readonly eip: Eip;
-  /** The same addresses as sets: every plan asks whether pools hold them, and texts would be read anew each time. */
-  readonly addresses: { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet };
   readonly node: string | undefined;
   readonly slot: number | undefined;
   /** The epoch of the EIP that was known when the node was recorded; 0 when none was. */

@@ -37,6 +37,8 @@ export class OwnershipRecord {
   readonly #ownersIn = remember(ownersOf, isSameMap(Object.is));
   readonly #addressesIn = remember(addressesOf, isSameMap(Object.is));
   readonly #hopsIn = remember(hopsOf, isSameMap(isDeepStrictEqual));
+  readonly #readyOf = remember(byEip, isDeepStrictEqual);
+  readonly #awaitedOf = remember(byEip, isDeepStrictEqual);
   #electorate: Electorate | undefined;
 
   constructor(node: string, facts: () => OwnershipFacts) {
@@ -105,25 +107,26 @@ export class OwnershipRecord {
 
   /** The EIPs that lie ready in the kernel, by the address that stands for each. */
   ready({ claims, expected, standbys }: NodeDesired): ReadyEips {
-    return this.#byEip([...claims, ...expected, ...standbys]);
+    return this.#readyOf(this.eips(), claims, expected, standbys);
   }
 
   /** The EIPs about which the network is being asked. */
   awaited({ awaited }: NodeDesired): ReadyEips {
-    return this.#byEip(awaited);
-  }
-
-  #byEip(claims: readonly Claim[]): ReadyEips {
-    if (claims.length === 0) return new Map();
-    const claimByIp = new Map(claims.map((claim) => [claim.ip, claim]));
-    const ready = new Map<Ip, readonly Claim[]>();
-    for (const [key, { eip }] of this.eips()) {
-      const own = [eip.ipv4, eip.ipv6].map((ip) => ip && claimByIp.get(ip)).filter((claim) => claim !== undefined);
-      if (own.length > 0) ready.set(key, own);
-    }
-    return ready;
+    return this.#awaitedOf(this.eips(), awaited);
   }
 }
+
+/** Claims by the address that stands for their EIP. */
+const byEip = (eips: ReadonlyMap<Ip, RecordedEip>, ...claims: readonly (readonly Claim[])[]): ReadyEips => {
+  const claimByIp = new Map(claims.flat().map((claim) => [claim.ip, claim]));
+  const found = new Map<Ip, readonly Claim[]>();
+  if (claimByIp.size === 0) return found;
+  for (const [key, { eip }] of eips) {
+    const own = [eip.ipv4, eip.ipv6].map((ip) => ip && claimByIp.get(ip)).filter((claim) => claim !== undefined);
+    if (own.length > 0) found.set(key, own);
+  }
+  return found;
+};
 
 const isSameRecord = (a: RecordedEip, b: RecordedEip): boolean =>
   a.node === b.node && a.epoch === b.epoch && a.eip.ipv4 === b.eip.ipv4 && a.eip.ipv6 === b.eip.ipv6;

@@ -64,7 +64,10 @@ export class Steward {
   #retryAtMs = -Infinity;
   #holds: ReadonlyMap<Ip, Held> = new Map();
   #opened: ReadonlySet<Ip> = new Set();
-  #told: ReadonlyMap<Ip, KnownOwner> = new Map();
+  /** Owners that nodes have told of, later than the record. */
+  readonly #told = new Map<Ip, KnownOwner>();
+  /** A copy of it for passes; undefined when there is news. */
+  #toldOnce: ReadonlyMap<Ip, KnownOwner> | undefined;
   #heartbeat: ReturnType<StartHeartbeat> | undefined;
   #running: ThreadData | undefined;
   #isListening = false;
@@ -83,8 +86,9 @@ export class Steward {
     const plan = record.plan();
     if (!this.#isOn || plan === undefined) return undefined;
     this.#forget();
+    this.#toldOnce ??= new Map(this.#told);
     return {
-      owners: record.owners(this.#told),
+      owners: record.owners(this.#toldOnce),
       holds: this.#holds,
       standbys: record.standbys(plan),
       gateways: record.gateways(plan),
@@ -131,8 +135,9 @@ export class Steward {
       await gate.prepare();
       const recorded = this.#record.eips();
       const held: Held[] = [];
+      const knownByIp = new Map(inKernel?.map((known) => [known.ip, known]));
       for (const [eip, record] of recorded) {
-        const known = inKernel?.find(({ ip }) => ip === eip);
+        const known = knownByIp.get(eip);
         const isOurs = inKernel === undefined ? found.has(eip) && record.node === node : known !== undefined;
         if (isOurs) held.push({ eip, epoch: known?.epoch ?? record.epoch, mode: 'owned' });
       }
@@ -280,15 +285,20 @@ export class Steward {
   }
 
   #note(eip: Ip, { node, epoch }: KnownOwner): void {
-    if (epoch < (this.#told.get(eip)?.epoch ?? 0)) return;
-    this.#told = new Map([...this.#told, [eip, { node, epoch }]]);
+    const known = this.#told.get(eip);
+    if (known !== undefined && (epoch < known.epoch || (epoch === known.epoch && node === known.node))) return;
+    this.#told.set(eip, { node, epoch });
+    this.#toldOnce = undefined;
   }
 
   /** What is no longer recorded is over: if the address is given again, perhaps to another node, its epochs may begin anew. */
   #forget(): void {
     const recorded = this.#record.eips();
-    if (this.#told.keys().every((eip) => recorded.has(eip))) return;
-    this.#told = new Map([...this.#told].filter(([eip]) => recorded.has(eip)));
+    for (const eip of this.#told.keys()) {
+      if (recorded.has(eip)) continue;
+      this.#told.delete(eip);
+      this.#toldOnce = undefined;
+    }
   }
 
   /** Tells the mirror what this node owns and who follows. */

@@ -4,7 +4,7 @@
  */
 import type { PolicyPlan } from '../../core/policy-plan.ts';
 import type { PolicyChange } from '../../core/policy-plans.ts';
-import { addressSetsOf, type Eip, type PolicyView, type RecordedBinding } from '../../core/view.ts';
+import type { Eip, PolicyView, RecordedBinding } from '../../core/view.ts';
 import type { Cache, KeptPolicy } from '../caches.ts';
 
 /** The policies of one cache, and the views that were made of them; both in the order of the cache. */
@@ -90,8 +90,8 @@ const noEip: Eip = { ipv4: undefined, ipv6: undefined };
 const bindingOf = ({ binding }: PolicyPlan, recorded: RecordedBinding): RecordedBinding => {
   const { eip = noEip, node, slot, epoch = 0 } = binding ?? {};
   if (isSameBinding({ eip, node, slot, epoch }, recorded)) return recorded;
-  const addresses = isSameEip(eip, recorded.eip) ? recorded.addresses : addressSetsOf(eip);
-  return { eip, addresses, node, slot, epoch };
+  // The same value, so that its addresses are not read anew.
+  return { eip: isSameEip(eip, recorded.eip) ? recorded.eip : eip, node, slot, epoch };
 };
 
 type Bound = Pick<RecordedBinding, 'eip' | 'node' | 'slot' | 'epoch'>;

@@ -8,7 +8,6 @@ import { compileSelector, everything, nothing, type Selector } from '../labels.t
 import {
   type AddressRequest,
   type AppliedTo,
-  addressSetsOf,
   type PolicySpecView,
   type PolicyView,
   policyKey,
@@ -119,7 +118,6 @@ const recordOf = (status: Pick<PolicyStatus, keyof typeof AllocationStatus.shape
   const ipv6 = ipv6OrNone(status?.eip?.ipv6);
   return {
     eip: { ipv4, ipv6 },
-    addresses: addressSetsOf({ ipv4, ipv6 }),
     node: status?.node || undefined,
     slot: status?.slot,
     epoch: status?.epoch ?? 0,
