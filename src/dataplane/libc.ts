@@ -56,7 +56,14 @@ export const loadLibc = async (): Promise<Libc> => {
     send: library.func('intptr_t send(int socket, void *message, size_t length, int flags)'),
     recv: library.func('intptr_t recv(int socket, void *message, size_t length, int flags)'),
     close,
-    closeAside: (socket) => close.async(socket, () => {}),
+    closeAside: (socket) => {
+      try {
+        close.async(socket, () => {});
+      } catch {
+        // Too many are being closed already: then this one is waited for.
+        close(socket);
+      }
+    },
     madvise: library.func('int madvise(uintptr_t address, size_t length, int advice)'),
     mallocTrim: await Promise.try(() => library.func('int malloc_trim(size_t keepBytes)')).catch(() => undefined),
     errno: () => koffi.errno(),

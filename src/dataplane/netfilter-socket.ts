@@ -6,6 +6,7 @@ import {
   intBytes,
   type Libc,
   SO_RCVBUFFORCE,
+  SO_SNDBUFFORCE,
   SOCK_CLOEXEC,
   SOCK_NONBLOCK,
   SOCK_RAW,
@@ -27,6 +28,8 @@ export interface NetfilterOptions {
   readonly groups: readonly number[];
   /** Room for messages that wait; memory is used only while they do. */
   readonly bufferBytes: number;
+  /** The most that is sent at once, if it may be more than the 200 KB that are usual. */
+  readonly sendBytes?: number;
   /** What the kernel tells of the groups; everything without it. */
   readonly filter?: readonly FilterStep[];
 }
@@ -48,6 +51,9 @@ export const openNetfilterSocket = (libc: Libc, options: NetfilterOptions): Netf
   };
   // Without NET_ADMIN the kernel refuses; then the default size has to do.
   libc.setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, intBytes(options.bufferBytes), 4);
+  if (options.sendBytes !== undefined) {
+    libc.setsockopt(descriptor, SOL_SOCKET, SO_SNDBUFFORCE, intBytes(options.sendBytes), 4);
+  }
   if (options.filter !== undefined && attachFilter(libc, descriptor, options.filter) < 0) return refuse();
   // The kernel's struct sockaddr_nl: family, padding, port (0: the kernel chooses), groups.
   const address = Buffer.alloc(12);

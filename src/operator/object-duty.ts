@@ -42,7 +42,12 @@ export class ObjectDuty {
     return this.#refusals;
   }
 
-  /** Both of the above as one text, to see whether they have changed. */
+  /** True while somebody else has what is needed here, or Kubernetes refuses it: no cache tells when that ends. */
+  get isObstructed(): boolean {
+    return this.#foreign.size > 0 || this.#refusals.size > 0;
+  }
+
+  /** What is foreign and what is lacking as one text, to see whether they have changed. */
   foundText(): string {
     return JSON.stringify([[...this.#foreign].toSorted(), [...this.#refusals].toSorted()]);
   }

@@ -149,6 +149,25 @@ test('what Kubernetes refuses is told on the proxy, and others go on', async () 
   await untilThere('deployments', proxyKey);
 });
 
+test('a Service that somebody else has is looked for again, though no cache tells when it goes', async () => {
+  world.put(resources.services, 'shop/orders-db', { spec: { clusterIPs: ['10.96.0.9'] } });
+  await world.operator();
+  world.egress('shop/orders', { tcp: [db] });
+  world.pod('p1');
+  const status = await world.until('shop/orders', 'Error');
+  assert.match(status.rules?.[0]?.reason ?? '', /^ServiceNameTaken: /);
+  let [writes, looks] = [-1, 0];
+  await eventually('nothing is under way any more', () => {
+    looks = world.writes === writes ? looks + 1 : 0;
+    writes = world.writes;
+    return looks > 50;
+  });
+  await world.remove(resources.services, 'shop/orders-db');
+  await untilThere('services', 'shop/orders-db');
+  giveAddresses('shop/orders-db');
+  await world.until('shop/orders', 'Synced');
+});
+
 test('figures that settle right after a status was written are told all the same', async () => {
   await world.operator();
   world.egress('shop/web', { http: [{ name: 'a', host: 'a.example.com' }] });

@@ -84,9 +84,9 @@ export class Operator {
       await this.#publish(world, signal),
       await this.#do(this.#egresses.releaseTasks(world), signal),
     ];
-    // What Kubernetes or others have refused is told by the next pass; no cache will ask for it.
+    // What Kubernetes or others have refused is told by the next pass, and tried again: no cache will ask for it.
     const hasNews = found !== this.#objects.foundText();
-    return results.every((result) => result) && !hasNews ? 'done' : 'again';
+    return results.every((result) => result) && !hasNews && !this.#objects.isObstructed ? 'done' : 'again';
   }
 
   async #publish({ plan }: World, signal: AbortSignal): Promise<boolean> {

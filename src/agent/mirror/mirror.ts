@@ -192,11 +192,11 @@ export class Mirror {
     // Of connections that are made while nobody listens, the kernel never tells the end (nf_conntrack_events 2, its default).
     this.#watch(true);
     try {
-      for (const eip of eips) {
-        const { written, refused } = this.#deps.connections.put(this.#inbox.unmade(eip));
-        this.#written += written;
-        this.#refused += refused;
-      }
+      // All at once: each call opens a socket, and a gateway node may have thousands of EIPs.
+      const unmade = Iterator.from(eips).flatMap((eip) => this.#inbox.unmade(eip));
+      const { written, refused } = this.#deps.connections.put(unmade);
+      this.#written += written;
+      this.#refused += refused;
     } catch (error) {
       this.#fail(error);
     }

@@ -24,8 +24,11 @@ export interface Own {
   backedAtMs: number;
   /** Owned: held until then whatever the voters say. Others: given up then. */
   untilMs: number;
-  /** Whether it is held longer because this node was held up, and voters have not renewed its time since. */
-  isExcused: boolean;
+  /**
+   * Set when it is held longer because this node was held up, and voters have not renewed its time since: how much more of such
+   * time does not count.
+   */
+  excuseMs: number | undefined;
   /** The other node of a move by plan, and until when it matters. */
   other: { readonly node: string; readonly untilMs: number } | undefined;
 }
@@ -85,7 +88,7 @@ export class Holdings {
     const keeps = state === 'asking' && mode !== 'owned' ? mode : undefined;
     const votes = { granted: 0, refused: 0, abstained: 0, backedAtMs: nowMs };
     const other = keeps === undefined ? undefined : before?.other;
-    const own: Own = { eip, epoch, state, keeps, ...votes, untilMs, isExcused: false, other };
+    const own: Own = { eip, epoch, state, keeps, ...votes, untilMs, excuseMs: undefined, other };
     this.#ownByEip.set(eip, own);
     this.noteEpoch(eip, epoch);
     return own;

@@ -89,7 +89,7 @@ const mutations: readonly Mutation[] = [
   {
     name: 'an owner that was held up lets go before it has asked',
     file: 'ownership.ts',
-    from: 'own.untilMs = nowMs + (own.isExcused ? leftMs : Math.max(leftMs, freshMs));',
+    from: 'own.untilMs = nowMs + Math.max(leftMs, freshMs);',
     to: '',
     kind: 'together',
     firstSeed: 1,
@@ -105,8 +105,8 @@ const mutations: readonly Mutation[] = [
   {
     name: 'an owner that is held up again and again has no time left',
     file: 'ownership.ts',
-    from: 'own.isExcused ? leftMs : Math',
-    to: 'own.isExcused ? 0 : Math',
+    from: 'own.untilMs = sinceMs + leftMs + againMs;',
+    to: 'own.untilMs = nowMs;',
     kind: 'together',
     firstSeed: 1,
   },

@@ -122,7 +122,8 @@ export class Ownership {
   /**
    * This node was held up, by its scheduler or by a stop: messages that came meanwhile are not read yet, so nobody counts as
    * silent for that time, and what was owned when it began is held longer: those who were held up as well need a while to answer.
-   * Once only until its time is renewed by voters; if this node is held up again before, it merely loses nothing of that time.
+   * Once only until its time is renewed by voters. If this node is held up again before, it merely loses nothing of that time, and
+   * that up to a silence in all: a node that is always late, because its processors are busy, would else never let go.
    */
   #excuse(lateMs: number, nowMs: number): void {
     const { hearing, holdings, timing } = this.#context;
@@ -131,8 +132,14 @@ export class Ownership {
     for (const own of holdings.all) {
       if (own.state !== 'owned' || Math.max(own.untilMs, holdings.heldUntilMs(own, sinceMs)) < sinceMs) continue;
       const leftMs = Math.max(0, own.untilMs - sinceMs);
-      own.untilMs = nowMs + (own.isExcused ? leftMs : Math.max(leftMs, freshMs));
-      own.isExcused = true;
+      if (own.excuseMs === undefined) {
+        own.untilMs = nowMs + Math.max(leftMs, freshMs);
+        own.excuseMs = timing.extensionMs;
+      } else {
+        const againMs = Math.min(lateMs, own.excuseMs);
+        own.untilMs = sinceMs + leftMs + againMs;
+        own.excuseMs -= againMs;
+      }
     }
     hearing.forgive(lateMs, nowMs);
     this.#nextBeatMs = nowMs;
@@ -210,12 +217,12 @@ export class Ownership {
         }
         if (holdings.backedUntilMs(own) > nowMs) {
           own.backedAtMs = nowMs;
-          own.isExcused = false;
+          own.excuseMs = undefined;
         } else {
           const heldUntilMs = holdings.heldUntilMs(own, nowMs);
           if (holdings.isHopeless(own) || Math.max(own.untilMs, heldUntilMs) <= nowMs) {
             this.#context.letGo(own, 'voters lost', undefined);
-          } else if (heldUntilMs > nowMs) own.isExcused = false;
+          } else if (heldUntilMs > nowMs) own.excuseMs = undefined;
         }
       } else if (own.state === 'asking') {
         if (own.untilMs <= nowMs || holdings.isHopeless(own)) this.#candidacy.withdraw(own, nowMs);

@@ -111,7 +111,7 @@ export const createGateTables = (programs: Programs, device: string): GateTables
  * watches the main table knows its transactions. Throws NFT_REFUSED if there is no way to the kernel.
  */
 export const openLatch = (libc: Libc, sign: () => number): Latch => {
-  const socket = openNetfilterSocket(libc, { groups: [], bufferBytes: BUFFER_BYTES });
+  const socket = openNetfilterSocket(libc, { groups: [], bufferBytes: BUFFER_BYTES, sendBytes: BUFFER_BYTES });
   if (typeof socket === 'number') {
     throw new EgressError('NFT_REFUSED', `open a socket to nftables: ${errorText(socket)}`);
   }
@@ -173,8 +173,8 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
   };
 };
 
-// Room for the answers to a transaction of some ten thousand elements.
-const BUFFER_BYTES = 1024 * 1024;
+// Room for a transaction of fifty thousand elements of 80 bytes, and for the answers to it.
+const BUFFER_BYTES = 4 * 1024 * 1024;
 
 const heldIn = (json: string): readonly Pick<Hold, 'ip' | 'epoch'>[] =>
   parseListing(json).flatMap(({ kind, fields }) => {

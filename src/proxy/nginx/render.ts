@@ -117,7 +117,7 @@ const streamBlock = (rules: RuleSet, settings: NginxSettings, generation: string
     '  proxy_next_upstream_tries 4;',
     '  proxy_next_upstream_timeout 12s;',
     '  proxy_socket_keepalive on;',
-    '  proxy_buffer_size 64k;',
+    '  proxy_buffer_size 32k;',
     '  preread_timeout 10s;',
     ...stateServer(settings, generation),
     '  # Where TLS goes that no rule allows.',

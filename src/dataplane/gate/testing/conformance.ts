@@ -78,6 +78,22 @@ export const describeGate = (name: string, open: () => Promise<GateWorld>): void
       assert.deepEqual(await answers(world), [true, true]);
     });
 
+    withWorld('has room for thousands of EIPs', async (world) => {
+      const { gate } = world;
+      const more = Array.from({ length: 5_000 }, (_, place) => [
+        ip(`10.7.${place >> 8}.${place & 255}`),
+        ip(`fd07::${(place + 1).toString(16)}`),
+      ]).flat();
+      const all = [...more, ...gateIps];
+      await gate.prepare();
+      assert.equal(gate.cover(all), undefined);
+      assert.deepEqual(await answers(world), [false, false]);
+      const holds = all.map((one) => ({ ip: one, epoch: 4_000_000_000, isAnswered: true }));
+      assert.equal(gate.hold(holds, leaseMs), undefined);
+      assert.deepEqual(await answers(world), [true, true]);
+      assert.equal((await gate.read())?.length, all.length);
+    });
+
     withWorld('shuts by itself when the lease is over', async (world) => {
       const { gate } = world;
       await gate.prepare();
