@@ -10,7 +10,7 @@ import { requireNode } from '../src/runtime/process/node-version.ts';
 import { runStep, type StepOutcome, stepLine, testSummary } from './check.ts';
 
 const root = join(import.meta.dirname, '..');
-export const folders = ['test/kernel', 'test/e2e'];
+export const folders = ['test/kernel', 'test/e2e', 'test/chaos'];
 /** How many files run side by side. */
 const lanes = 2;
 
@@ -24,6 +24,8 @@ const alone: readonly string[] = [
   'strict-start',
   'egress-endurance',
   'failover',
+  // Keeps every core busy now and then.
+  'chaos',
 ];
 
 /** Seconds that the longer files take, as the last line of a run tells them. Only the order follows from it: longest first. */

@@ -20,6 +20,7 @@ const { values: options } = parseArgs({
   options: {
     policies: { type: 'string', default: '5000' },
     pods: { type: 'string', default: '100' },
+    eips: { type: 'string', default: '40' },
     'idle-seconds': { type: 'string', default: '30' },
     'node-options': { type: 'string', default: chartOptions },
     role: { type: 'string', default: 'worker' },
@@ -45,10 +46,10 @@ async function run(role: Role): Promise<void> {
   } as const;
   const { certificatePem: cert, keyPem: key } = await issue(authority, request);
   const server = await startTestApiServer({ resources: Object.values(resources), tls: { key, cert } });
-  const changes = fill(server, Number(options.policies), Number(options.pods), role);
+  const changes = fill(server, Number(options.policies), Number(options.pods), Number(options.eips), role);
   const openFeed = await loadChangeFeed();
   console.log(
-    `${role}: ${options.policies} policies, ${options.pods} pods; load average ${(loadavg()[0] ?? 0).toFixed(1)}`,
+    `${role}: ${options.policies} policies on ${options.eips} EIPs, ${options.pods} pods; load average ${(loadavg()[0] ?? 0).toFixed(1)}`,
   );
   const agent = await startAgent(
     nodeOf(role),

@@ -35,8 +35,8 @@ export const nodeOf = (role: Role): 'worker' | 'gateway' => (role === 'gateway' 
 const namespace = 'bench';
 
 /** Fills a server, and returns how to make changes that reach the kernel of the node. */
-export function fill(server: TestApiServer, policies: number, pods: number, role: Role) {
-  const { world } = clusterOf(policies);
+export function fill(server: TestApiServer, policies: number, pods: number, eips: number, role: Role) {
+  const { world } = clusterOf(policies, eips);
   const node = nodeOf(role);
   if (role !== 'alone') agree(server, world, role);
   const put = (resource: (typeof resources)[keyof typeof resources], objects: Iterable<ApiObject>): void => {

@@ -29,8 +29,8 @@ export interface Cluster {
   readonly eip: Pair;
 }
 
-/** The cluster of a workload, with every EIP chosen. */
-export function clusterOf(size: number): Cluster {
+/** The cluster of a workload, with every EIP chosen: one for each policy, or so many that all share. */
+export function clusterOf(size: number, eips?: number): Cluster {
   const workload = workloadOf(size);
   const world = worldOf(
     [
@@ -38,7 +38,7 @@ export function clusterOf(size: number): Cluster {
       nodeObject('gateway', Object.values(addresses.gateway), { egress: 'true' }),
     ],
     [gatewayObject('gateway', pool)],
-    workload.map(policyFor),
+    workload.map((policy, index) => policyFor(policy, eips === undefined ? undefined : eipAt(index % eips))),
   );
   world.namespaces.set(namespace, { metadata: { name: namespace } });
   world.clusterInfo = {
@@ -56,11 +56,14 @@ export function clusterOf(size: number): Cluster {
   return { world, known: { ranges, tunnels, policies, namespaces, pods }, eip: { ipv4: eip.ipv4, ipv6: eip.ipv6 } };
 }
 
-/** A policy of a workload, which selects pods by its own name. */
-export const policyFor = ({ name, destinations }: WorkloadPolicy): ApiObject =>
+const eipAt = (place: number): Pair => ({ ipv4: `10.6.40.${place + 1}`, ipv6: `fd06::e:${(place + 1).toString(16)}` });
+
+/** A policy of a workload, which selects pods by its own name; with an EIP that it is given, or one of its own. */
+export const policyFor = ({ name, destinations }: WorkloadPolicy, eip?: Pair): ApiObject =>
   policyObject(`${namespace}/${name}`, {
     gateway: 'gateway',
     allocator: 'rr',
+    ...eip,
     destSubnet: [...destinations.ipv4, ...destinations.ipv6],
   });
 

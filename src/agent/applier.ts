@@ -70,8 +70,11 @@ export class Applier {
   #sysctls: NodeDesired['sysctls'] | undefined;
   /** EIPs that the kernel answers for only while the gate is open; undefined until it was told. */
   #covered: ReadonlySet<Ip> | undefined;
+  /** True: nobody tells when others change that, so that it is told anew when everything is looked at. */
+  #isCoverDoubted = false;
   #connected: Settled;
   #hasTable: boolean;
+  readonly #slotsIn = createSlotReader();
   /** What `#connected` was read from. */
   #forgottenFor: NodeDesired | undefined;
 
@@ -87,7 +90,9 @@ export class Applier {
   distrust(part: KernelPart): void {
     if (part === 'table') this.#kernel.nftables.distrust();
     else this.#distrusted.add(part);
-    if (part === 'network') this.#kernel.network.distrust();
+    if (part !== 'network') return;
+    this.#kernel.network.distrust();
+    this.#isCoverDoubted = true;
   }
 
   /** Applies all parts in order. Rejects with an EgressError when the kernel cannot be asked at all. */
@@ -110,6 +115,7 @@ export class Applier {
     const mustTrim = mustLook || inForce.network !== desired.network;
     const untrimmed = mustTrim ? await this.#applyNetwork('trim', inForce.network, isSame) : [];
     if (isGrown && untrimmed.length === 0) this.#network = inForce.network;
+    if (this.#isCoverDoubted) this.#kernel.gate.doubt();
     await this.#cover(gated);
     // Behind a gate, whoever opens it announces.
     const { refused } = this.#kernel.announcer.apply(inForce.table.settings.isGated ? [] : inForce.claims);
@@ -139,7 +145,8 @@ export class Applier {
   async #cover(ips: ReadonlySet<Ip>): Promise<void> {
     const { gate } = this.#kernel;
     const known = this.#covered;
-    if (known !== undefined && ips.size === known.size && ips.isSubsetOf(known)) return;
+    const isSame = known !== undefined && ips.size === known.size && ips.isSubsetOf(known);
+    if (isSame && !this.#isCoverDoubted) return;
     const why = gate.cover([...ips]);
     if (why !== undefined && ips.size > 0) {
       await gate.prepare();
@@ -147,6 +154,7 @@ export class Applier {
       if (still !== undefined) throw new EgressError('NFT_REFUSED', `cover EIPs with the gate: ${still}`);
     }
     this.#covered = ips;
+    this.#isCoverDoubted = false;
   }
 
   async #applyNetwork(step: 'grow' | 'trim', network: NetworkDesired, isRepair: boolean): Promise<NodeProblem[]> {
@@ -171,16 +179,15 @@ export class Applier {
     const last = this.#forgottenFor;
     if (table.elements.slot_fwd === last?.table.elements.slot_fwd && isSameEips(desired, last)) return true;
     const { slots, eips, here } = this.#connected;
-    const forward = table.elements.slot_fwd;
     // An EIP that was lost may come back in a moment, and its connections with it: they stay while it lies ready here.
-    const now = { slots: slotsOf(forward), eips: eipsIn(desired), here: slotsHere(forward) };
+    const now = { ...this.#slotsIn(table.elements.slot_fwd), eips: eipsIn(desired) };
     // While no agent was there, any slot may have left here. A node without EIPs has translated nothing.
     const wereHere = last === undefined && eips.size > 0 ? slots : here;
     const gone = {
-      slots: [...slots.difference(now.slots)],
-      eips: [...eips.difference(now.eips)],
-      here: [...now.here.difference(here).intersection(slots)],
-      elsewhere: [...wereHere.difference(now.here).intersection(now.slots)],
+      slots: without(slots, now.slots),
+      eips: without(eips, now.eips),
+      here: without(now.here, here).filter((slot) => slots.has(slot)),
+      elsewhere: without(wereHere, now.here).filter((slot) => now.slots.has(slot)),
     };
     try {
       if (Object.values(gone).some(({ length }) => length > 0)) await this.#kernel.conntrack.forget(gone);
@@ -208,13 +215,43 @@ export class Applier {
 
 /** The slots that a kernel forwards. */
 export const slotsOf = (slotForward: ReadonlyMap<string, string>): ReadonlySet<number> =>
-  new Set([...slotForward.keys()].map((mark) => Number.parseInt(mark, 16) & SLOT_MASK));
+  createSlotReader()(slotForward).slots;
 
-/** Those of them that leave from this node. */
-const slotsHere = (slotForward: ReadonlyMap<string, string>): ReadonlySet<number> => {
-  const here = [...slotForward.values()].map((mark) => Number.parseInt(mark, 16)).filter(isSnatMark);
-  return new Set(here.map((mark) => mark & SLOT_MASK));
+/**
+ * Makes a function that reads which slots a kernel forwards, and which of them leave from its node. It remembers its last call, and
+ * reads only what differs.
+ */
+const createSlotReader = () => {
+  let last = { forward: new Map() as ReadonlyMap<string, string>, slots: new Set<number>(), here: new Set<number>() };
+  return (forward: ReadonlyMap<string, string>): Pick<Settled, 'slots' | 'here'> => {
+    if (forward === last.forward) return last;
+    const [slots, here] = [new Set(last.slots), new Set(last.here)];
+    let met = 0;
+    for (const [mark, way] of forward) {
+      const known = last.forward.get(mark);
+      if (known !== undefined) met += 1;
+      if (known === way) continue;
+      const slot = slotIn(mark);
+      slots.add(slot);
+      if (isSnatMark(Number.parseInt(way, 16))) here.add(slot);
+      else here.delete(slot);
+    }
+    if (met < last.forward.size) {
+      for (const mark of last.forward.keys()) {
+        if (forward.has(mark)) continue;
+        slots.delete(slotIn(mark));
+        here.delete(slotIn(mark));
+      }
+    }
+    last = { forward, slots, here };
+    return last;
+  };
 };
+
+const slotIn = (mark: string): number => Number.parseInt(mark, 16) & SLOT_MASK;
+
+const without = <T>(some: ReadonlySet<T>, others: ReadonlySet<T>): T[] =>
+  some === others ? [] : [...some].filter((one) => !others.has(one));
 
 /** The EIPs that are in use on a node or lie ready there. */
 const eipsIn = ({ claims, expected, standbys }: NodeDesired): ReadonlySet<Ip> =>

@@ -29,15 +29,15 @@ const random = Math.random;
 const rateLimit = { perSecond: 20, burst: 50 };
 
 /**
- * An agent runs on every node, so memory counts more than speed: the heap grows in small steps, and the space for new
- * objects not at all. With 5,000 policies that is 118 MB instead of 158 (2026-11-15). These two flags of V8 take effect
- * in a process that runs; flags on the command line would be needed wherever somebody starts it.
+ * An agent runs on every node, so memory counts: the space for new objects does not grow. The rest of the heap may, because what
+ * it does not need is given back when the node is quiet (footprint.ts), and collecting it all the time took a quarter of the time of a
+ * change (bench/README.md). The flag takes effect in a process that runs; one on the command line would be needed wherever somebody starts it.
  */
-const heapFlags = ['--heap-growing-percent=20', '--semi-space-growth-factor=1'] as const;
+const heapFlag = '--semi-space-growth-factor=1';
 
 /** Runs the agent until it is told to stop, and ends the process with an exit code of exitCodes. */
 export const runAgent = async (options: AgentOptions, version: string, port: ProcessPort): Promise<void> => {
-  for (const flag of heapFlags) setFlagsFromString(flag);
+  setFlagsFromString(heapFlag);
   const log = createLog({ process: 'agent', level: options.logLevel }).child({ node: options.node });
   await new Lifecycle({ process: port, clock, log }).run((lifecycle) => start(options, version, lifecycle, log));
 };

@@ -28,51 +28,59 @@ export const indexPolicies = (policies: readonly PolicyView[]): PolicyIndex => c
 
 /**
  * Makes a function that files policies as indexPolicies does. It remembers what it filed last: for another list it takes out
- * and files only policies that are other values. With the same ones it gives the same index again.
+ * and files only policies that are other values. With the same ones it gives the same index again. An index is good until the next
+ * call: thousands of policies are not filed in new cabinets because of one.
  */
 export const createPolicyIndexer = (): ((policies: readonly PolicyView[]) => PolicyIndex) => {
-  let known: ReadonlyMap<PolicyView, ReadPolicy> = new Map();
-  let cabinets: Cabinets = new Map();
+  const known = new Map<PolicyView, { readonly entry: ReadPolicy; round: number }>();
+  const cabinets: Cabinets = new Map();
   let index = indexOf([], cabinets);
+  let round = 0;
   return (policies) => {
-    const entries = new Map<PolicyView, ReadPolicy>();
+    round += 1;
     const added: ReadPolicy[] = [];
+    let met = 0;
     for (const policy of policies) {
       const { spec } = policy;
-      if (spec === undefined || policy.isDeleting || entries.has(policy)) continue;
-      const entry = known.get(policy) ?? { policy, spec };
-      if (!known.has(policy)) added.push(entry);
-      entries.set(policy, entry);
+      const before = known.get(policy);
+      if (before !== undefined) {
+        if (before.round !== round) met += 1;
+        before.round = round;
+      } else if (spec !== undefined && !policy.isDeleting) {
+        const entry = { policy, spec };
+        known.set(policy, { entry, round });
+        added.push(entry);
+        met += 1;
+      }
     }
-    const areAllThere = entries.size - added.length === known.size;
-    const gone = new Set(areAllThere ? [] : known.values().filter(({ policy }) => !entries.has(policy)));
-    known = entries;
+    const gone = new Set<ReadPolicy>();
+    if (met < known.size) {
+      for (const [policy, { entry, round: last }] of known) {
+        if (last === round) continue;
+        gone.add(entry);
+        known.delete(policy);
+      }
+    }
     if (added.length === 0 && gone.size === 0) return index;
-    cabinets = refiled(cabinets, added, gone);
+    refile(cabinets, added, gone);
     index = indexOf(mergedIn(index.ranked, added, gone), cabinets);
     return index;
   };
 };
 
 /** Namespace (undefined: of the cluster) -> token -> the policies filed there, in order of precedence. */
-type Cabinets = ReadonlyMap<string | undefined, Files>;
-type Files = ReadonlyMap<string, readonly ReadPolicy[]>;
+type Cabinets = Map<string | undefined, Map<string, readonly ReadPolicy[]>>;
 
 const indexOf = (ranked: readonly ReadPolicy[], cabinets: Cabinets): PolicyIndex => ({
   ranked,
   filed: (namespace, token) => cabinets.get(namespace)?.get(token) ?? [],
 });
 
-/** The cabinets without some policies and with others. Files that are about none of them stay the same values. */
-const refiled = (
-  cabinets: Cabinets,
-  added: readonly ReadPolicy[],
-  gone: ReadonlySet<ReadPolicy>,
-): ReadonlyMap<string | undefined, Files> => {
-  const next = new Map(cabinets);
+/** Takes some policies out of the cabinets and files others. */
+const refile = (cabinets: Cabinets, added: readonly ReadPolicy[], gone: ReadonlySet<ReadPolicy>): void => {
   const byNamespace = Map.groupBy([...gone, ...added], ({ policy }) => policy.namespace);
   for (const [namespace, entries] of byNamespace) {
-    const files = new Map(cabinets.get(namespace));
+    const files = cabinets.get(namespace) ?? new Map<string, readonly ReadPolicy[]>();
     const filings = entries.flatMap((entry) => anchorsOf(entry.spec).map((token) => ({ token, entry })));
     for (const [token, some] of Map.groupBy(filings, (filing) => filing.token)) {
       const fresh = some.map(({ entry }) => entry).filter((entry) => !gone.has(entry));
@@ -80,17 +88,37 @@ const refiled = (
       if (all.length === 0) files.delete(token);
       else files.set(token, all);
     }
-    next.set(namespace, files);
+    if (files.size === 0) cabinets.delete(namespace);
+    else cabinets.set(namespace, files);
   }
-  return next;
 };
 
-/** Policies in order of precedence, without some and with others. A list that is nearly sorted is sorted quickly. */
+/** So few are put in their places one by one; more are sorted with all others. */
+const few = 8;
+
+/** Policies in order of precedence, without some and with others. */
 const mergedIn = (
   entries: readonly ReadPolicy[],
   added: readonly ReadPolicy[],
   gone: ReadonlySet<ReadPolicy>,
-): readonly ReadPolicy[] => [...entries.filter((entry) => !gone.has(entry)), ...added].toSorted(byPrecedence);
+): readonly ReadPolicy[] => {
+  const merged = gone.size === 0 ? [...entries] : entries.filter((entry) => !gone.has(entry));
+  if (added.length > few) return [...merged, ...added].toSorted(byPrecedence);
+  for (const entry of added) merged.splice(placeIn(merged, entry), 0, entry);
+  return merged;
+};
+
+/** The place of a policy in a list that is in order of precedence. */
+const placeIn = (entries: readonly ReadPolicy[], entry: ReadPolicy): number => {
+  let [low, high] = [0, entries.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    const other = entries[middle];
+    if (other !== undefined && byPrecedence(other, entry) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+};
 
 /** Orders policies, the winning one first. */
 export const byPrecedence = (a: ReadPolicy, b: ReadPolicy): number => comparePrecedence(a.policy, b.policy);

@@ -3,6 +3,7 @@ import { networkInterfaces } from 'node:os';
 import { type Libc, SOCK_CLOEXEC } from './libc.ts';
 
 // From the headers of Linux; alike on x86_64 and arm64.
+const SIOCGIFNAME = 0x8910;
 const SIOCGIFFLAGS = 0x8913;
 const SIOCGIFHWADDR = 0x8927;
 const SIOCGIFINDEX = 0x8933;
@@ -20,6 +21,13 @@ const REQUEST_BYTES = 40;
 /** The number of an interface; undefined when there is none of that name, and then `errno` says so. */
 export const indexOfInterface = (libc: Libc, socket: number, name: string): number | undefined =>
   ask(libc, socket, SIOCGIFINDEX, name)?.readInt32LE();
+
+/** The name of the interface that has a number; undefined when there is none. */
+export const nameOfInterface = (libc: Libc, socket: number, index: number): string | undefined => {
+  const bytes = Buffer.alloc(REQUEST_BYTES);
+  bytes.writeInt32LE(index, NAME_BYTES);
+  return libc.ioctl(socket, SIOCGIFNAME, bytes) < 0 ? undefined : bytes.toString('utf8', 0, bytes.indexOf(0));
+};
 
 /** The MAC address of an interface, empty when it is none for Ethernet; undefined as `indexOfInterface`. */
 export const macOfInterface = (libc: Libc, socket: number, name: string): string | undefined => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { groOfInterface } from '../../src/dataplane/interface.ts';
+import { readProxies } from '../../src/dataplane/ip/listing.ts';
 import { loadRouteSocket, withRouteSocket } from '../../src/dataplane/ip/netlink.ts';
 import { createNetwork } from '../../src/dataplane/ip/network.ts';
 import { networkConformance } from '../../src/dataplane/ip/testing/conformance.ts';
@@ -10,6 +11,8 @@ import { hostLines, runningClock, usualNames } from '../../src/dataplane/ip/test
 import { applied, type World } from '../../src/dataplane/ip/testing/node.ts';
 import { watchConformance } from '../../src/dataplane/ip/testing/watch-conformance.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
+import type { Programs } from '../../src/dataplane/program.ts';
+import { createRefusingPrograms } from '../../src/dataplane/testing/refusing-programs.ts';
 import { inNamespace } from './enter.ts';
 import { openNamespace } from './namespace.ts';
 
@@ -59,6 +62,28 @@ test('the tunnel device does not join packets, again after somebody made it, unl
     assert.equal(socket?.setGro('nowhere0', true), false);
   } finally {
     libc.close(asking);
+    socket?.close();
+    await namespace.close();
+  }
+});
+
+test('proxy entries read from the kernel are those that ip lists', async () => {
+  const namespace = await openNamespace('ipproxies');
+  const socket = inNamespace(namespace.name, openRouteSocket);
+  try {
+    for (const line of hostLines) await namespace.must('ip', ...line.split(' '));
+    const sorted = async (programs: Programs) =>
+      (await readProxies(programs)).toSorted((a, b) => (a.ip < b.ip ? -1 : 1));
+    assert.deepEqual(await sorted(withRouteSocket(namespace.programs, socket)), []);
+    const entry = (number: number): string =>
+      `neigh add proxy fd06::${number.toString(16)} dev ${number % 2 === 0 ? 'lo' : 'eth0'} proto ${38 + (number % 3)}`;
+    const input = Array.from({ length: 1_000 }, (_, number) => `${entry(number + 1)}\n`).join('');
+    const made = await namespace.programs.run(['ip', '-6', '-batch', '-'], { input });
+    assert.equal(made.code, 0, made.stderr);
+    const expected = await sorted(namespace.programs);
+    assert.equal(expected.length, 1_000);
+    assert.deepEqual(await sorted(withRouteSocket(createRefusingPrograms(), socket)), expected);
+  } finally {
     socket?.close();
     await namespace.close();
   }

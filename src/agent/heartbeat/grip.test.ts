@@ -62,6 +62,24 @@ describe('Grip', () => {
     assert.deepEqual([gate.answered(), gate.sent()], [[], []]);
   });
 
+  it('tells the kernel only what is new to it, but everything at a renewal and after it refused', async () => {
+    const { clock, gate, grip, said } = await open();
+    grip.setReady(both);
+    grip.hold([held(eip)]);
+    await clock.advance(0.6 * leaseMs);
+    grip.hold([held(eip)]);
+    await clock.advance(0.6 * leaseMs);
+    assert.deepEqual(gate.sent(), [], 'the lease is that of the first time');
+    grip.renew();
+    assert.deepEqual(gate.sent(), [eip, pair]);
+    gate.tamper();
+    grip.hold([held(eip), held(other)]);
+    await gate.prepare();
+    grip.hold([held(eip), held(other)]);
+    assert.deepEqual(gate.answered(), [eip, pair, other]);
+    assert.ok(said.includes('refused no such file or directory'));
+  });
+
   it('stays shut for what the network is being asked about, though it is owned and its connections are brought', async () => {
     const asked: (readonly Ip[])[] = [];
     const { gate, grip, said, opened } = await open([], (ips) => {

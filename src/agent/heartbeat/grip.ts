@@ -43,6 +43,8 @@ export class Grip {
   /** EIPs about which the network is being asked: they may be owned, and the gate stays shut. */
   #awaited: ReadyEips = new Map();
   #hops: Hops = new Map();
+  /** What the kernel was told last; undefined when it did not take it. */
+  #put: readonly Hold[] | undefined;
   /** Whether it is known what lies ready. */
   #isTold = false;
   #prepared: ReadonlySet<Ip> = new Set();
@@ -63,7 +65,7 @@ export class Grip {
     this.#bring(held);
     this.#held = held;
     this.#tellPrepared();
-    this.#put();
+    this.#tell();
     this.#announce(held);
     this.#tellOpened();
   }
@@ -71,11 +73,12 @@ export class Grip {
   /** Holds the same for another lease. At the start the kernel holds what it held, both addresses of a pair, for long enough. */
   renew(): void {
     if (!this.#isTold) return;
-    this.#put();
+    this.#tell(true);
     this.#tellOpened();
   }
 
-  #put(): void {
+  /** Tells the kernel what to hold, unless it was told just that; `isRenewal`: also then, for another lease. */
+  #tell(isRenewal = false): void {
     const open = this.#held.filter(({ eip }) => !this.#isShut(eip));
     const holds = open.flatMap((held) =>
       this.#claimsOf(held.eip).map(({ ip }) => {
@@ -83,7 +86,10 @@ export class Grip {
         return { ip, epoch, isAnswered: mode === 'owned', ...this.#otherOf(held, ip) };
       }),
     );
-    const why = this.#deps.latch.hold(holds, this.#deps.leaseMs);
+    // To hold anew what is held makes the kernel busy for up to 40 ms, in which it opens nothing else.
+    const isToldAlready = !isRenewal && this.#put !== undefined && areSame(holds, this.#put);
+    const why = isToldAlready ? undefined : this.#deps.latch.hold(holds, this.#deps.leaseMs);
+    this.#put = why === undefined ? holds : undefined;
     const answering = new Set(this.#answering(this.#held).map(({ ip }) => ip));
     // A refused change leaves the kernel as it was: what is new is not open, what was open is.
     this.#answered = why === undefined ? answering : answering.intersection(this.#answered);
@@ -101,7 +107,7 @@ export class Grip {
     this.#ready = ready;
     this.#awaited = awaited;
     this.#isTold = true;
-    this.#put();
+    this.#tell();
     this.#announce(this.#held);
     this.#tellOpened();
     this.#tellPrepared();
@@ -160,7 +166,7 @@ export class Grip {
     for (const eip of eips) this.#coming.add(eip);
     void brought.then(() => {
       for (const eip of eips) this.#coming.delete(eip);
-      this.#put();
+      this.#tell();
       this.#announce(this.#held);
       this.#tellOpened();
     });
@@ -193,3 +199,12 @@ export class Grip {
     void brought.then(() => this.#deps.onPrepared(fresh.filter((eip) => this.#prepared.has(eip))));
   }
 }
+
+/** True when both say the same. What goes to another node lasts for its own time, and is told each time. */
+const areSame = (some: readonly Hold[], others: readonly Hold[]): boolean =>
+  some.length === others.length &&
+  some.every(({ ip, epoch, isAnswered, other }, place) => {
+    const twin = others[place];
+    const isAlike = twin?.ip === ip && twin.epoch === epoch && twin.isAnswered === isAnswered;
+    return isAlike && other === undefined && twin.other === undefined;
+  });

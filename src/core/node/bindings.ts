@@ -38,11 +38,12 @@ export const asRecorded: Owners = new Map();
 
 /**
  * Makes a function that reads the bindings. Where two policies record one slot, the older one has it, as plan() decides too.
- * It remembers its last call: a binding that says the same is the same value, and so are the nodes.
+ * It remembers its last call: a binding that says the same is the same value, and so are the nodes, and all of it if nothing differs.
  */
 export const createBindings = (): (({ ranked }: PolicyIndex, owners: Owners) => Bindings) => {
   let last: Bindings = { bySlot: new Map(), nodes: new Set() };
   return ({ ranked }, owners) => {
+    if (isAsBound(last.bySlot, ranked, owners)) return last;
     const bySlot = new Map<number, Binding>();
     const nodes = new Set<string>();
     for (const { policy, spec } of ranked) {
@@ -59,4 +60,18 @@ export const createBindings = (): (({ ranked }: PolicyIndex, owners: Owners) => 
     last = { bySlot, nodes: areSame ? last.nodes : nodes };
     return last;
   };
+};
+
+/** True when these policies have just these bindings. A slot that two record makes it false, which only costs time. */
+const isAsBound = (bySlot: Bindings['bySlot'], ranked: PolicyIndex['ranked'], owners: Owners): boolean => {
+  let count = 0;
+  for (const { policy } of ranked) {
+    const { slot } = policy.recorded;
+    const node = nodeOf(policy, owners);
+    if (slot === undefined || node === undefined) continue;
+    const known = bySlot.get(slot);
+    if (known?.policy !== policy || known.node !== node) return false;
+    count += 1;
+  }
+  return count === bySlot.size;
 };

@@ -6,7 +6,7 @@
 import { finding } from '../finding.ts';
 import { contains, emptySet, type IntervalSet, type Ip, parseCidrMasking, parseSet, positionOf } from '../ip/index.ts';
 import { standFor } from '../ownership/planned.ts';
-import { ofPair } from '../view.ts';
+import { type Eip, ofPair } from '../view.ts';
 import type { Binding } from './bindings.ts';
 import type { Claim, NodeProblem } from './desired.ts';
 import { type HostView, type NodeInput, type NodeOwnership, type NodeSettings, parentIn } from './input.ts';
@@ -26,14 +26,14 @@ export interface Holdings {
   /** EIPs that the node should hold and may not claim now. */
   readonly unclaimed: readonly Claim[];
   readonly awaited: readonly Claim[];
-  /** The source addresses of the slots that leave here. */
+  /** The source addresses of the slots that leave here; a slot is in one list of slots only. */
   readonly sources: readonly Source[];
   readonly problems: readonly NodeProblem[];
 }
 
-/** A slot, and an address that its packets leave with. */
+/** Slots, and an address that their packets leave with. The list is the same value while it holds the same slots. */
 export interface Source {
-  readonly slot: number;
+  readonly slots: readonly number[];
   readonly ip: Ip;
 }
 
@@ -49,6 +49,7 @@ export const createHoldings = () => {
     const ready = { ready: list(), claims: list(), expected: list(), standbys: list() };
     return { ...ready, listed: list(), unclaimed: list(), awaited: list() };
   });
+  const groupsOf = remember(createGroups());
   return (
     bindings: readonly Binding[],
     node: string,
@@ -69,37 +70,40 @@ export const createHoldings = () => {
     const awaited = new Set<Ip>();
     const sources: Source[] = [];
     const problems: NodeProblem[] = [];
-    for (const binding of bindings) {
-      const { policy, slot } = binding;
+    for (const group of groupsOf(bindings)) {
+      const { eip, slots } = group;
       for (const family of families) {
-        if (usesNodeIp(binding)) {
+        if (group.usesNodeIp) {
           const ip = parent && ofPair(parent, family);
-          if (ip !== undefined) sources.push({ slot, ip });
+          if (ip !== undefined) sources.push({ slots, ip });
           continue;
         }
-        const ip = ofPair(policy.recorded.eip, family);
+        const ip = ofPair(eip, family);
         if (ip === undefined) continue;
         if (nodeAddresses.has(ip)) {
-          const what = `EIP ${ip} of policy ${policy.key} is the address of a node.`;
-          problems.push({ finding: finding('PoolOverlapsCluster', what), policy: policy.key });
+          for (const { policy } of group.bindings) {
+            const what = `EIP ${ip} of policy ${policy.key} is the address of a node.`;
+            problems.push({ finding: finding('PoolOverlapsCluster', what), policy: policy.key });
+          }
           continue;
         }
         // What the network says of an EIP matters to the node that is to own it: that of another node is in use there.
-        const refusal = binding.node === node ? unclaimable.get(ip) : undefined;
+        const refusal = group.node === node ? unclaimable.get(ip) : undefined;
         if (refusal === undefined) {
           ready.add(ip);
-          sources.push({ slot, ip });
-          const held = holds?.get(standFor(policy.recorded.eip) ?? ip);
+          sources.push({ slots, ip });
+          const held = holds?.get(standFor(eip) ?? ip);
           if (held?.mode === 'owned') epochs.set(ip, held.epoch);
           if (holds === undefined || held?.mode === 'owned') claimed.add(ip);
-          else if (binding.node === node) expected.add(ip);
+          else if (group.node === node) expected.add(ip);
           else standbys.add(ip);
         } else {
           unclaimed.add(ip);
-          if (refusal !== 'probing') problems.push({ finding: refusal, policy: policy.key });
-          else if (holds !== undefined) {
+          if (refusal !== 'probing') {
+            for (const { policy } of group.bindings) problems.push({ finding: refusal, policy: policy.key });
+          } else if (holds !== undefined) {
             awaited.add(ip);
-            sources.push({ slot, ip });
+            sources.push({ slots, ip });
           }
         }
       }
@@ -154,6 +158,52 @@ const createClaimList = (interfacesFor: (ip: Ip) => readonly string[]) => {
     list = placed.map(({ claim }) => claim);
     return list;
   };
+};
+
+/** Bindings that fare alike: they leave from one node with the same addresses. Thousands of policies may share an EIP. */
+interface Group {
+  readonly eip: Eip;
+  readonly node: string;
+  /** True: they leave with the addresses of their node. */
+  readonly usesNodeIp: boolean;
+  readonly bindings: readonly Binding[];
+  readonly slots: readonly number[];
+}
+
+/** Makes a function that groups bindings. It remembers its last call: a group of the same bindings is the same value. */
+const createGroups = () => {
+  let last: ReadonlyMap<string, Group> = new Map();
+  const keys = new WeakMap<Binding, string>();
+  const keyOf = (binding: Binding): string => {
+    const known = keys.get(binding);
+    if (known !== undefined) return known;
+    const key = keyOfGroup(binding);
+    keys.set(binding, key);
+    return key;
+  };
+  return (bindings: readonly Binding[]): readonly Group[] => {
+    const groups = new Map<string, Group>();
+    for (const [key, some] of Map.groupBy(bindings, keyOf)) {
+      const known = last.get(key);
+      const isSame = known?.bindings.length === some.length && known.bindings.every((one, at) => one === some[at]);
+      groups.set(key, isSame ? known : groupOf(some));
+    }
+    last = groups;
+    return [...groups.values()];
+  };
+};
+
+const keyOfGroup = (binding: Binding): string => {
+  const { ipv4 = '', ipv6 = '' } = binding.policy.recorded.eip;
+  return `${ipv4} ${ipv6} ${binding.node} ${usesNodeIp(binding)}`;
+};
+
+const groupOf = (bindings: readonly Binding[]): Group => {
+  const [first] = bindings;
+  // Groups are made by what bindings have in common, so each has one.
+  if (first === undefined) throw new Error('a group has a binding');
+  const slots = bindings.map(({ slot }) => slot);
+  return { eip: first.policy.recorded.eip, node: first.node, usesNodeIp: usesNodeIp(first), bindings, slots };
 };
 
 /** True when the policy leaves with the address of its node. */

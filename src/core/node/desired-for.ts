@@ -40,7 +40,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
   const index = remember(createPolicyIndexer());
   const bindingsFor = remember(createBindings());
   const gatewaysFor = remember(gatewaysOf);
-  const localFor = remember(localBindings);
+  const localFor = remember(localBindings, haveSameBindings);
   const reachFor = createReach();
   const families = remember(familiesIn);
   const labels = remember(labelsByNamespace);
@@ -141,6 +141,9 @@ const localBindings = (
     const eip = standFor(binding.policy.recorded.eip);
     return eip !== undefined && (standbys?.has(eip) === true || holds?.has(eip) === true);
   });
+
+const haveSameBindings = (a: readonly Binding[], b: readonly Binding[]): boolean =>
+  a.length === b.length && a.every((binding, place) => binding === b[place]);
 
 const noLabels: Labels = {};
 

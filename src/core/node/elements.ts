@@ -11,7 +11,7 @@ import {
 } from '../ip/index.ts';
 import { isSource } from '../policy-index.ts';
 import type { NamespaceView, PodView, PolicyView } from '../view.ts';
-import type { Bindings } from './bindings.ts';
+import type { Binding, Bindings } from './bindings.ts';
 import type { Source } from './claims.ts';
 import { assignClassNumbers, type ClassByAddress, type Net } from './classes.ts';
 import type { Claim, TableElements } from './desired.ts';
@@ -122,7 +122,8 @@ export const classElements = (
   };
 };
 
-interface LastForwarding extends Some<'slot_fwd'> {
+interface LastForwarding {
+  readonly slot_fwd: Map<string, string>;
   readonly bySlot: Bindings['bySlot'];
   readonly node: string;
   readonly numbers: ReadonlyMap<string, number>;
@@ -136,30 +137,30 @@ const noBindings: Bindings['bySlot'] = new Map();
  * map again.
  */
 export const createForwarding = () => {
-  let last: LastForwarding = { bySlot: noBindings, node: '', numbers: new Map(), slot_fwd: none };
+  let last: LastForwarding = { bySlot: noBindings, node: '', numbers: new Map(), slot_fwd: new Map() };
   return ({ bySlot }: Bindings, node: string, numbers: ReadonlyMap<string, number>): Some<'slot_fwd'> => {
     const isSameWay = last.node === node && last.numbers === numbers;
     const before = isSameWay ? last.bySlot : noBindings;
-    const slot_fwd = new Map(isSameWay ? last.slot_fwd : none);
-    let hasChanged = !isSameWay;
+    const changed: Binding[] = [];
     let kept = 0;
     for (const [slot, binding] of bySlot) {
       const known = before.get(slot);
       if (known !== undefined) kept += 1;
-      if (known?.node === binding.node) continue;
-      hasChanged = true;
-      const mark = markText(slotMark(slot));
+      if (known?.node !== binding.node) changed.push(binding);
+    }
+    const hasLess = kept < before.size;
+    const slot_fwd =
+      isSameWay && changed.length === 0 && !hasLess ? last.slot_fwd : new Map(isSameWay ? last.slot_fwd : none);
+    for (const binding of changed) {
+      const mark = markText(slotMark(binding.slot));
       const number = numbers.get(binding.node);
-      if (binding.node === node) slot_fwd.set(mark, markText(snatMark(slot)));
-      else if (number !== undefined) slot_fwd.set(mark, markText(gatewayMark(number, slot)));
+      if (binding.node === node) slot_fwd.set(mark, markText(snatMark(binding.slot)));
+      else if (number !== undefined) slot_fwd.set(mark, markText(gatewayMark(number, binding.slot)));
       else slot_fwd.delete(mark);
     }
-    if (kept < before.size) {
-      hasChanged = true;
-      for (const slot of before.keys()) if (!bySlot.has(slot)) slot_fwd.delete(markText(slotMark(slot)));
-    }
-    last = { bySlot, node, numbers, slot_fwd: hasChanged ? slot_fwd : last.slot_fwd };
-    return { slot_fwd: last.slot_fwd };
+    if (hasLess) for (const slot of before.keys()) if (!bySlot.has(slot)) slot_fwd.delete(markText(slotMark(slot)));
+    last = { bySlot, node, numbers, slot_fwd };
+    return { slot_fwd };
   };
 };
 
@@ -172,32 +173,30 @@ export const eipElements = (claims: readonly Claim[]): Some<'eips4' | 'eips6'> =
 /** Makes a function that tells the slots that leave here, with the addresses they get. It remembers its last call. */
 export const createSources = () => {
   const [ipv4, ipv6] = [createSourceMap(), createSourceMap()];
-  return (sources: readonly Source[]): Some<'slot_eip4' | 'slot_eip6'> => {
-    const [bySlot4, bySlot6] = [new Map<number, Ip>(), new Map<number, Ip>()];
-    for (const { slot, ip } of sources) (isIpv4(ip) ? bySlot4 : bySlot6).set(slot, ip);
-    return { slot_eip4: ipv4(bySlot4), slot_eip6: ipv6(bySlot6) };
-  };
+  return (sources: readonly Source[]): Some<'slot_eip4' | 'slot_eip6'> => ({
+    slot_eip4: ipv4(sources.filter(({ ip }) => isIpv4(ip))),
+    slot_eip6: ipv6(sources.filter(({ ip }) => isIpv6(ip))),
+  });
 };
 
-/** The slots of one family: only those with another address are written anew, and with none it is the same map again. */
+/** The slots of one family: only lists of slots that are others, or have another address, are looked at. With none it is the same map again. */
 const createSourceMap = () => {
-  let last: { readonly bySlot: ReadonlyMap<number, Ip>; readonly elements: ReadonlyMap<string, string> };
-  last = { bySlot: new Map(), elements: none };
-  return (bySlot: ReadonlyMap<number, Ip>): ReadonlyMap<string, string> => {
-    let changed: Map<string, string> | undefined;
-    let kept = 0;
-    for (const [slot, ip] of bySlot) {
-      const known = last.bySlot.get(slot);
-      if (known !== undefined) kept += 1;
-      if (known === ip) continue;
-      changed ??= new Map(last.elements);
-      changed.set(markText(snatMark(slot)), ip);
+  let last: { readonly sources: ReadonlyMap<Source['slots'], Ip>; readonly elements: Elements };
+  last = { sources: new Map(), elements: none };
+  return (list: readonly Source[]): Elements => {
+    const sources = new Map(list.map(({ slots, ip }) => [slots, ip]));
+    const added = list.filter(({ slots, ip }) => last.sources.get(slots) !== ip);
+    const gone = new Set([...last.sources.keys()].filter((slots) => !sources.has(slots)).flat());
+    if (added.length === 0 && gone.size === 0) return last.elements;
+    const elements = new Map(last.elements);
+    for (const { slots, ip } of added) {
+      for (const slot of slots) {
+        gone.delete(slot);
+        elements.set(markText(snatMark(slot)), ip);
+      }
     }
-    if (kept < last.bySlot.size) {
-      changed ??= new Map(last.elements);
-      for (const slot of last.bySlot.keys()) if (!bySlot.has(slot)) changed.delete(markText(snatMark(slot)));
-    }
-    last = { bySlot, elements: changed ?? last.elements };
-    return last.elements;
+    for (const slot of gone) elements.delete(markText(snatMark(slot)));
+    last = { sources, elements };
+    return elements;
   };
 };

@@ -29,11 +29,17 @@ export interface Hold {
 export interface Latch {
   /**
    * Sets all that is held, in place of what was, for the time of the lease. Undefined when it is in force, else why
-   * it is not. May be called with the same value forever; each call begins the lease anew.
+   * it is not. May be called with the same value forever; each such call begins the lease anew. One that merely adds to what was
+   * held leaves the others their lease: the kernel waits for the end of what is taken out, and somebody waits for what comes.
    */
   hold(held: readonly Hold[], leaseMs: number): string | undefined;
-  /** Sets all addresses for which the kernel answers only while they are held. Undefined when it is in force, else why not. */
+  /**
+   * Sets all addresses for which the kernel answers only while they are held. Undefined when it is in force, else why not. Only what
+   * differs from the last call is told to the kernel, and everything if nothing does.
+   */
   cover(ips: readonly Ip[]): string | undefined;
+  /** Says that the kernel may hold something else than it was told: the next calls tell everything. */
+  doubt(): void;
   /** May be called twice. */
   close(): void;
 }
@@ -116,6 +122,8 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
     throw new EgressError('NFT_REFUSED', `open a socket to nftables: ${errorText(socket)}`);
   }
   let wereMoves: boolean | undefined;
+  let covered: ReadonlySet<Ip> | undefined;
+  let holding: ReadonlyMap<Ip, Hold> | undefined;
   const load = (contents: readonly SetContent[], tables: readonly TableState[] = []): string | undefined => {
     const refused = socket.send(batchOf(contents, tables));
     if (refused !== 0) return errorText(refused);
@@ -130,6 +138,9 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
   };
   return {
     hold: (held, leaseMs) => {
+      const hasMoves = held.some(({ other }) => other !== undefined);
+      const added = hasMoves || wereMoves !== false ? [] : addedTo(holding, held);
+      const isAdding = added.length > 0;
       const elementOf = ({ ip, epoch }: Hold): SetElement => ({
         key: ipBytes(ip),
         timeoutMs: leaseMs,
@@ -138,9 +149,11 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
       const fill = (family: SetContent['family'], set: string, some: readonly Hold[]): SetContent => ({
         family,
         set,
+        ...(isAdding && { isKept: true }),
         elements: some.map(elementOf),
       });
-      const [held4, held6] = [held.filter(({ ip }) => isIpv4(ip)), held.filter(({ ip }) => isIpv6(ip))];
+      const told = isAdding ? added : held;
+      const [held4, held6] = [told.filter(({ ip }) => isIpv4(ip)), told.filter(({ ip }) => isIpv6(ip))];
       const isAnswered = (one: Hold): boolean => one.isAnswered;
       // Two transactions: who answers is settled even while the main table is being replaced.
       const answered = load([fill('arp', HELD, held4.filter(isAnswered)), fill('ip6', HELD, held6.filter(isAnswered))]);
@@ -157,20 +170,63 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
         },
       ]);
       // Without its tables a move loses what is on its way; nothing else depends on them.
-      const hasMoves = held.some(({ other }) => other !== undefined);
       if (hasMoves || wereMoves !== false) load(...movesIn(held));
       wereMoves = hasMoves;
-      return answered ?? sent;
+      const refused = answered ?? sent;
+      holding = refused === undefined ? new Map(held.map((one) => [one.ip, one])) : undefined;
+      return refused;
     },
     cover: (ips) => {
-      const keys = (some: readonly Ip[]): readonly SetElement[] => some.map((ip) => ({ key: ipBytes(ip) }));
-      return load([
-        { family: 'arp', set: COVERED, elements: keys(ips.filter(isIpv4)) },
-        { family: 'ip6', set: COVERED, elements: keys(ips.filter(isIpv6)) },
-      ]);
+      const wanted = new Set(ips);
+      const change = covered === undefined ? undefined : coverChange(covered, wanted);
+      let refused = change === undefined ? 'nothing is known' : load(change);
+      if (refused !== undefined) {
+        const keys = keysOf([...wanted]);
+        refused = load([
+          { family: 'arp', set: COVERED, elements: keys.ipv4 },
+          { family: 'ip6', set: COVERED, elements: keys.ipv6 },
+        ]);
+      }
+      covered = refused === undefined ? wanted : undefined;
+      return refused;
+    },
+    doubt: () => {
+      covered = undefined;
+      holding = undefined;
     },
     close: () => socket.close(),
   };
+};
+
+/** What is held on top of what was; nothing if something was held that is no longer so, or if nothing comes. */
+const addedTo = (before: ReadonlyMap<Ip, Hold> | undefined, held: readonly Hold[]): readonly Hold[] => {
+  if (before === undefined) return [];
+  const added = held.filter(({ ip }) => !before.has(ip));
+  const isSame = (one: Hold): boolean => {
+    const known = before.get(one.ip);
+    return known === undefined || (known.epoch === one.epoch && known.isAnswered === one.isAnswered);
+  };
+  return held.length - added.length === before.size && held.every(isSame) ? added : [];
+};
+
+/** The keys of addresses in sets, by family. */
+const keysOf = (ips: readonly Ip[]) => {
+  const keys = (some: readonly Ip[]): readonly SetElement[] => some.map((ip) => ({ key: ipBytes(ip) }));
+  return { ipv4: keys(ips.filter(isIpv4)), ipv6: keys(ips.filter(isIpv6)) };
+};
+
+/** How the sets of covered addresses change; undefined when nothing does. */
+const coverChange = (before: ReadonlySet<Ip>, after: ReadonlySet<Ip>): readonly SetContent[] | undefined => {
+  const removed = keysOf([...before].filter((ip) => !after.has(ip)));
+  const added = keysOf([...after].filter((ip) => !before.has(ip)));
+  const sets = { arp: 'ipv4', ip6: 'ipv6' } as const;
+  const changes = (['arp', 'ip6'] as const).flatMap((family): SetContent[] => {
+    const [gone, come] = [removed[sets[family]], added[sets[family]]];
+    return gone.length + come.length === 0
+      ? []
+      : [{ family, set: COVERED, isKept: true, removed: gone, elements: come }];
+  });
+  return changes.length === 0 ? undefined : changes;
 };
 
 // Room for a transaction of fifty thousand elements of 80 bytes, and for the answers to it.
@@ -191,4 +247,12 @@ const addressText = (text: string): string =>
   text.startsWith('0x') ? (text.slice(2).padStart(32, '0').match(/.{4}/g)?.join(':') ?? text) : text;
 
 /** Both parts as one: the programs and the socket are of the same network namespace. */
-export const joinGate = (tables: GateTables, latch: Latch): Gate => ({ ...tables, ...latch });
+export const joinGate = (tables: GateTables, latch: Latch): Gate => ({
+  ...tables,
+  ...latch,
+  prepare: async () => {
+    await tables.prepare();
+    // Tables that are made anew are empty.
+    latch.doubt();
+  },
+});

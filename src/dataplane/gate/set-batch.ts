@@ -11,8 +11,10 @@ export interface SetContent {
   /** Absent: the one that has our name. */
   readonly table?: string;
   readonly set: string;
-  /** True: what it holds is kept, and the elements come on top. */
+  /** True: what it holds is kept, but for `removed`, and the elements come on top. */
   readonly isKept?: true;
+  /** What it holds and is to hold no longer; one that is missing makes the kernel refuse all of it. */
+  readonly removed?: readonly SetElement[];
   readonly elements: readonly SetElement[];
 }
 
@@ -68,7 +70,7 @@ const ELEMENTS_PER_MESSAGE = 500;
 export const batchOf = (contents: readonly SetContent[], tables: readonly TableState[] = []): Buffer => {
   const border = netfilterHead(0, NFNL_SUBSYS_NFTABLES);
   const messages = [message(NFNL_MSG_BATCH_BEGIN, flags.request, [border])];
-  for (const { family, table = TABLE, set, isKept, elements } of contents) {
+  for (const { family, table = TABLE, set, isKept, removed = [], elements } of contents) {
     const place = [
       netfilterHead(families[family]),
       text(NFTA_SET_ELEM_LIST_TABLE, table),
@@ -76,13 +78,14 @@ export const batchOf = (contents: readonly SetContent[], tables: readonly TableS
     ];
     // Without elements it empties the set.
     if (isKept !== true) messages.push(message(NFT_MSG_DELSETELEM, flags.request | flags.ack, place));
-    for (let start = 0; start < elements.length; start += ELEMENTS_PER_MESSAGE) {
-      const list = nested(
-        NFTA_SET_ELEM_LIST_ELEMENTS,
-        elements.slice(start, start + ELEMENTS_PER_MESSAGE).map(element),
-      );
-      messages.push(message(NFT_MSG_NEWSETELEM, flags.request | flags.create | flags.ack, [...place, list]));
-    }
+    const push = (type: number, wanted: number, some: readonly SetElement[]): void => {
+      for (let start = 0; start < some.length; start += ELEMENTS_PER_MESSAGE) {
+        const list = nested(NFTA_SET_ELEM_LIST_ELEMENTS, some.slice(start, start + ELEMENTS_PER_MESSAGE).map(element));
+        messages.push(message(type, wanted, [...place, list]));
+      }
+    };
+    push(NFT_MSG_DELSETELEM, flags.request | flags.ack, removed);
+    push(NFT_MSG_NEWSETELEM, flags.request | flags.create | flags.ack, elements);
   }
   for (const { family, table, isDormant } of tables) {
     const state = Buffer.alloc(4);

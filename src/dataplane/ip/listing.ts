@@ -121,9 +121,14 @@ export const readListing = async (programs: Programs, tunnel: string): Promise<L
 
 /** The proxy entries alone: the kernel does not tell anybody when one goes, so they are asked for often. */
 export const readProxies = async (programs: Programs): Promise<readonly ProxyListed[]> => {
-  const [proxies = []] = await readBatch(programs, ['ip', '-6', '-j', '-d'], ['neigh show proxy']);
+  const [proxies = []] = await readBatch(programs, PROXY_LISTER, [PROXY_LINE]);
   return proxies.flatMap(proxyOf);
 };
+
+const PROXY_LISTER = ['ip', '-6', '-j', '-d'];
+const PROXY_LINE = 'neigh show proxy';
+/** How `readProxies` asks: whoever can answer it otherwise need not start the program. */
+export const proxyListing = { command: `${PROXY_LISTER.join(' ')} -batch -`, input: `${PROXY_LINE}\n` };
 
 const readBatch = async (
   programs: Programs,

@@ -46,9 +46,9 @@ const IFA_CACHEINFO = 6;
 const IFA_FLAGS = 8;
 const IFA_F_NODAD = 0x02;
 const FOREVER = 0xffffffff;
-const NDA_DST = 1;
+export const NDA_DST = 1;
 const NDA_LLADDR = 2;
-const NDA_PROTOCOL = 12;
+export const NDA_PROTOCOL = 12;
 const NUD_PERMANENT = 0x80;
 // As `bridge` says it; by it a monitor tells forwarding entries from neighbours.
 const NUD_NOARP = 0x40;

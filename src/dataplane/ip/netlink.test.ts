@@ -19,6 +19,7 @@ import {
   putRoute,
   putRule,
 } from './lines.ts';
+import { readProxies } from './listing.ts';
 import { type Message, messageOf } from './messages.ts';
 import { type RouteSocket, withRouteSocket } from './netlink.ts';
 
@@ -97,6 +98,10 @@ const machine = (isTaken: boolean) => {
       bySocket.push(messages.length);
       return isTaken;
     },
+    proxies: () => {
+      bySocket.push('proxies');
+      return isTaken ? [{ dst: 'fd06::100', dev: 'eth0', protocol: '38' }] : undefined;
+    },
     setGro: (name, isOn) => {
       bySocket.push(`${name} ${isOn}`);
       return isTaken;
@@ -124,6 +129,14 @@ describe('a batch on a socket', () => {
     await refusing.programs.run(argv);
     assert.deepEqual([taking.bySocket, taking.byProgram], [[`${device} false`], []]);
     assert.deepEqual(refusing.byProgram, [`ethtool -K ${device} gro off < `]);
+  });
+
+  it('starts none to list proxy entries, unless the kernel does not tell', async () => {
+    const [telling, refusing] = [machine(true), machine(false)];
+    assert.deepEqual(await readProxies(telling.programs), [{ device: 'eth0', ip: 'fd06::100', protocol: 38 }]);
+    await assert.rejects(readProxies(refusing.programs));
+    assert.deepEqual([telling.bySocket, telling.byProgram], [['proxies'], []]);
+    assert.deepEqual(refusing.byProgram, ['ip -6 -j -d -batch - < neigh show proxy\n']);
   });
 
   it('is for the program when the kernel refuses any of it', async () => {

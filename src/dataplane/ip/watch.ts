@@ -36,7 +36,8 @@ const LISTENS_AFTER_MS = 1000;
 const RESTART_AFTER_MS = 1000;
 // A monitor that is too slow for a flood of changes loses some and says so where nobody reads.
 const LOOK_EVERY_MS = 60_000;
-// Drift is to be repaired within a second; one program of 2 ms this often is a quarter of a percent of a core.
+// Drift is to be repaired within a second. A question to the kernel this often is nothing; where a program is started for it, it is a
+// quarter of a percent of a core.
 const PROXY_PERIOD_MS = 700;
 
 /** Calls back whenever something of ours may have changed. Ends when the signal is aborted. Never rejects. */
@@ -79,11 +80,10 @@ const pollProxies = async (deps: WatchDeps, onChange: () => void, signal: AbortS
     await pause(clock, PROXY_PERIOD_MS, signal);
     const wanted = proxies();
     if (signal.aborted || wanted.length === 0) continue;
-    const held = await readProxies(programs).catch(() => undefined);
-    const isHeld = (device: string, ip: string): boolean =>
-      held?.some((entry) => entry.device === device && entry.ip === ip) ?? false;
+    const listed = await readProxies(programs).catch(() => []);
+    const held = new Set(listed.map(({ device, ip }) => `${device} ${ip}`));
     // Whether they cannot be read or are gone: the caller reads everything and finds out.
-    if (!signal.aborted && !wanted.every(({ device, ip }) => isHeld(device, ip))) onChange();
+    if (!signal.aborted && !wanted.every(({ device, ip }) => held.has(`${device} ${ip}`))) onChange();
   }
 };
 

@@ -51,6 +51,34 @@ export const describeGate = (name: string, open: () => Promise<GateWorld>): void
       assert.deepEqual(await answers(world), [true, true]);
     });
 
+    withWorld('takes what comes and what goes, one by one', async (world) => {
+      const { gate } = world;
+      const [first, second] = gateIps;
+      await gate.prepare();
+      gate.cover([first]);
+      assert.deepEqual(await answers(world), [false, true]);
+      assert.equal(gate.cover([first, second]), undefined);
+      assert.deepEqual(await answers(world), [false, false]);
+      gate.hold(held.slice(0, 1), leaseMs);
+      gate.hold(held.slice(0, 1), leaseMs);
+      assert.equal(gate.hold(held, leaseMs), undefined);
+      assert.deepEqual(await answers(world), [true, true]);
+      assert.equal((await gate.read())?.length, 2);
+      gate.hold([], leaseMs);
+      assert.equal(gate.cover([second]), undefined);
+      assert.deepEqual(await answers(world), [true, false]);
+    });
+
+    withWorld('is told everything again after its tables were made anew', async (world) => {
+      const { gate } = world;
+      await gate.prepare();
+      gate.cover(gateIps.slice(0, 1));
+      await world.tamper();
+      await gate.prepare();
+      assert.equal(gate.cover(gateIps), undefined);
+      assert.deepEqual(await answers(world), [false, false]);
+    });
+
     withWorld('does not answer for what is only carried', async (world) => {
       const { gate } = world;
       await gate.prepare();

@@ -57,6 +57,8 @@ export const createFakeGate = (clock: { monotonicMs(): number }): FakeGate => {
       covered = new Set(ips);
       return undefined;
     },
+    // It always takes all that it is told.
+    doubt: () => {},
     close: () => {},
   };
 };
