@@ -85,7 +85,8 @@ export class Agent {
     this.#keys = followKeys(following, namespace);
     this.#keys.subscribe(() => this.#loop.touch());
     for (const [name, cache] of allOf(this.#caches)) metrics.observeInformer(name, cache);
-    this.#gathering = createGathering(this.#caches, () => this.#loop.touch(), node);
+    const onChange = (canWait: boolean): void => (canWait ? this.#loop.touchWithin(answerMs) : this.#loop.touch());
+    this.#gathering = createGathering(this.#caches, onChange, node);
     this.#metrics = createAgentMetrics({
       instruments: metrics.instruments,
       kernel,
@@ -296,5 +297,7 @@ export class Agent {
   }
 }
 
+/** How long a new policy waits for the answer of the controller, which then takes one pass instead of two. */
+const answerMs = 40;
 /** How long the first pass waits for the keys, if they are slow. */
 const keysMs = 2_000;

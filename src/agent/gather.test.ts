@@ -23,6 +23,7 @@ describe('Gathering', () => {
   let caches: Caches;
   let gathering: Gathering;
   let changes = 0;
+  let waiting = 0;
   const stop = new AbortController();
   const put = (resource: Resource, object: object) => server.put(resource, object as KubeObject);
   const putPod = (name: string, nodeName: string) =>
@@ -45,8 +46,9 @@ describe('Gathering', () => {
     const random = Math.random;
     client = createKubeClient({ access: server.access, userAgent: 'test', clock: systemClock, random });
     caches = createCaches({ node: 'a', client, clock: systemClock, random, onProblem: () => {} });
-    const onChange = (): void => {
+    const onChange = (canWait: boolean): void => {
       changes += 1;
+      if (canWait) waiting += 1;
     };
     gathering = createGathering(caches, onChange, 'a');
     for (const [, cache] of allOf(caches)) void cache.run(stop.signal);
@@ -110,5 +112,18 @@ describe('Gathering', () => {
     server.breakWatches('gone');
     await eventually('the cache is read anew', () => caches.policies.stats().relists > 0);
     assert.ok(Number(gathering.revisions().policies) >= Number(policy.metadata.resourceVersion));
+  });
+
+  it('says that a new policy can wait for the answer of the controller, and nothing else', async () => {
+    const metadata = { namespace: 'shop', name: 'young' };
+    const before = waiting;
+    await seen('policies', put(policies, { metadata, spec: {} }));
+    assert.equal(waiting, before + 1);
+    const status = { eip: { ipv4: '10.6.1.1' }, node: 'b', slot: 7 };
+    await seen('policies', put(policies, { metadata, spec: {}, status }));
+    server.delete(policies, 'shop/young');
+    await eventually('it is gone', () => !gathering.gather().policies.some(({ name }) => name === 'young'));
+    await seen('policies', put(policies, { metadata, spec: {}, status }));
+    assert.equal(waiting, before + 1);
   });
 });

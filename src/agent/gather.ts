@@ -8,6 +8,7 @@ import type { Roster } from '../core/ownership/planned.ts';
 import type { Electorate } from '../core/ownership/port.ts';
 import type { PolicyKey, PolicyView } from '../core/view.ts';
 import type { Informer } from '../runtime/kube/informer.ts';
+import type { StoreChange } from '../runtime/kube/store.ts';
 import type { Caches } from './caches.ts';
 
 /** What the cluster says: the part of a NodeInput that comes from the API server. */
@@ -37,14 +38,24 @@ export interface Gathering {
   labels(): Readonly<Record<string, string>>;
 }
 
+/** A policy has just come, and the controller has not said yet where it leaves: in some milliseconds it will. */
+const isUnanswered = (change: StoreChange<PolicyView>): boolean =>
+  change.kind === 'put' && change.previous === undefined && change.value.recorded.node === undefined;
+
+/** Told of a change; `canWait` when more is about to come, without which little can be decided. */
+export type OnChange = (canWait: boolean) => void;
+
 /** Follows the caches; `onChange` is called for every change of what `gather` or `labels` return. */
-export const createGathering = (caches: Caches, onChange: () => void, node: string): Gathering => {
-  const listOf = <T>(...informers: readonly Informer<T>[]): (() => readonly T[]) => {
+export const createGathering = (caches: Caches, onChange: OnChange, node: string): Gathering => {
+  const listOf = <T>(
+    informers: readonly Informer<T>[],
+    canWait: (change: StoreChange<T>) => boolean = () => false,
+  ): (() => readonly T[]) => {
     let list: readonly T[] | undefined;
     for (const informer of informers) {
-      informer.subscribe(() => {
+      informer.subscribe((change) => {
         list = undefined;
-        onChange();
+        onChange(canWait(change));
       });
     }
     return () => {
@@ -52,13 +63,13 @@ export const createGathering = (caches: Caches, onChange: () => void, node: stri
       return list;
     };
   };
-  const tunnels = listOf(caches.tunnels);
-  const policies = listOf(caches.policies, caches.clusterPolicies);
-  const namespaces = listOf(caches.namespaces);
-  const pods = listOf(caches.pods);
-  const rosters = listOf(caches.gateways);
-  caches.clusterInfos.subscribe(onChange);
-  caches.ownNode.subscribe(onChange);
+  const tunnels = listOf([caches.tunnels]);
+  const policies = listOf([caches.policies, caches.clusterPolicies], isUnanswered);
+  const namespaces = listOf([caches.namespaces]);
+  const pods = listOf([caches.pods]);
+  const rosters = listOf([caches.gateways]);
+  caches.clusterInfos.subscribe(() => onChange(false));
+  caches.ownNode.subscribe(() => onChange(false));
   // While a cache is read anew it has no version; what it held before still holds.
   let known: Revisions = { policies: undefined, clusterPolicies: undefined };
   // A status that goes away is an accident, and the cluster is where it was: without ranges policies would open (ADR 0025).

@@ -178,15 +178,9 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
     },
     cover: (ips) => {
       const wanted = new Set(ips);
-      const change = covered === undefined ? undefined : coverChange(covered, wanted);
-      let refused = change === undefined ? 'nothing is known' : load(change);
-      if (refused !== undefined) {
-        const keys = keysOf([...wanted]);
-        refused = load([
-          { family: 'arp', set: COVERED, elements: keys.ipv4 },
-          { family: 'ip6', set: COVERED, elements: keys.ipv6 },
-        ]);
-      }
+      const change = covered && coverChange(covered, wanted);
+      const isDone = change !== undefined && load(change) === undefined;
+      const refused = isDone ? undefined : load(coverAll(wanted));
       covered = refused === undefined ? wanted : undefined;
       return refused;
     },
@@ -209,24 +203,33 @@ const addedTo = (before: ReadonlyMap<Ip, Hold> | undefined, held: readonly Hold[
   return held.length - added.length === before.size && held.every(isSame) ? added : [];
 };
 
-/** The keys of addresses in sets, by family. */
-const keysOf = (ips: readonly Ip[]) => {
-  const keys = (some: readonly Ip[]): readonly SetElement[] => some.map((ip) => ({ key: ipBytes(ip) }));
-  return { ipv4: keys(ips.filter(isIpv4)), ipv6: keys(ips.filter(isIpv6)) };
-};
+/** The sets of covered addresses, each with the test for its family. */
+const coveredSets = [
+  { family: 'arp', set: COVERED, isFamily: isIpv4 },
+  { family: 'ip6', set: COVERED, isFamily: isIpv6 },
+] as const;
+
+const keysOf = (ips: Iterable<Ip>, isFamily: (ip: Ip) => boolean): readonly SetElement[] =>
+  Iterator.from(ips)
+    .filter(isFamily)
+    .map((ip) => ({ key: ipBytes(ip) }))
+    .toArray();
+
+const coverAll = (ips: ReadonlySet<Ip>): readonly SetContent[] =>
+  coveredSets.map(({ family, set, isFamily }) => ({ family, set, elements: keysOf(ips, isFamily) }));
 
 /** How the sets of covered addresses change; undefined when nothing does. */
 const coverChange = (before: ReadonlySet<Ip>, after: ReadonlySet<Ip>): readonly SetContent[] | undefined => {
-  const removed = keysOf([...before].filter((ip) => !after.has(ip)));
-  const added = keysOf([...after].filter((ip) => !before.has(ip)));
-  const sets = { arp: 'ipv4', ip6: 'ipv6' } as const;
-  const changes = (['arp', 'ip6'] as const).flatMap((family): SetContent[] => {
-    const [gone, come] = [removed[sets[family]], added[sets[family]]];
-    return gone.length + come.length === 0
-      ? []
-      : [{ family, set: COVERED, isKept: true, removed: gone, elements: come }];
-  });
-  return changes.length === 0 ? undefined : changes;
+  const gone = [...before].filter((ip) => !after.has(ip));
+  const come = [...after].filter((ip) => !before.has(ip));
+  if (gone.length + come.length === 0) return undefined;
+  return coveredSets.map(({ family, set, isFamily }) => ({
+    family,
+    set,
+    isKept: true,
+    removed: keysOf(gone, isFamily),
+    elements: keysOf(come, isFamily),
+  }));
 };
 
 // Room for a transaction of fifty thousand elements of 80 bytes, and for the answers to it.

@@ -44,6 +44,28 @@ test('a change is acted on at once when nothing is under way', async () => {
   await end();
 });
 
+test('a change that can wait is taken with the next one, and alone when none comes', async () => {
+  const clock = new ManualClock();
+  const { loop, startedMs, end } = makeLoop(clock);
+  await clock.advance(1_000);
+  loop.touchWithin(40);
+  assert.equal(loop.isIdle, false);
+  await clock.advance(15);
+  loop.touch();
+  await clock.advance(0);
+  assert.deepEqual(startedMs, [1_015]);
+  assert.equal(loop.isIdle, true);
+  await clock.advance(985);
+  assert.deepEqual(startedMs, [1_015], 'nothing is left of the wait');
+  loop.touchWithin(40);
+  await clock.advance(39);
+  loop.touchWithin(40);
+  assert.deepEqual(startedMs, [1_015]);
+  await clock.advance(1);
+  assert.deepEqual(startedMs, [1_015, 2_040]);
+  await end();
+});
+
 test('changes during a pass and right after it are one pass; never two at once', async () => {
   const clock = new ManualClock();
   const { loop, startedMs, passed, setPassMs, end } = makeLoop(clock);

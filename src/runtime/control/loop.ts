@@ -48,6 +48,8 @@ export class Loop {
   #wake = Promise.withResolvers<void>();
   #failures = 0;
   #cancelRetry = (): void => {};
+  /** Ends the wait for a change that can wait; undefined when there is none. */
+  #cancelWait: (() => void) | undefined;
 
   constructor(deps: LoopDeps) {
     this.#deps = deps;
@@ -55,7 +57,7 @@ export class Loop {
 
   /** True when the last pass has seen every change. */
   get isIdle(): boolean {
-    return this.#touchedAtMs === undefined && !this.#isPassing;
+    return this.#touchedAtMs === undefined && this.#cancelWait === undefined && !this.#isPassing;
   }
 
   /** Asks for a pass. Returns at once. */
@@ -63,6 +65,12 @@ export class Loop {
     this.#touchedAtMs ??= this.#deps.clock.monotonicMs();
     this.#touches += 1;
     this.#wake.resolve();
+  }
+
+  /** Asks for a pass that may wait so long for others who ask. Returns at once. */
+  touchWithin(waitMs: number): void {
+    if (this.#touchedAtMs !== undefined) return;
+    this.#cancelWait ??= this.#deps.clock.after(waitMs, () => this.touch());
   }
 
   /** Works until the signal is aborted; a pass that is under way then is finished. Rejects only for bugs. */
@@ -89,6 +97,8 @@ export class Loop {
     const startMs = clock.monotonicMs();
     const touchedAtMs = this.#touchedAtMs ?? startMs;
     this.#touchedAtMs = undefined;
+    this.#cancelWait?.();
+    this.#cancelWait = undefined;
     this.#isPassing = true;
     const result = await pass();
     this.#isPassing = false;
