@@ -78,6 +78,9 @@ const openGateway = async (label: Label, outside: Namespace, client: Namespace) 
 }`);
   await node.nft(renderTable({ ...settings, isGated: true }));
   await node.nft(`add element inet ${TABLE} sent4 { ${eips[0]} }; add element inet ${TABLE} sent6 { ${eips[1]} }`);
+  // Its wire is none of the tunnel's, past which a reply may only go to pods of the node.
+  const client4 = `add element inet ${TABLE} pod4 { 10.244.2.2 : 0x25000001 }`;
+  await node.nft(`${client4}; add element inet ${TABLE} pod6 { fd44:2::2 : 0x25000001 }`);
   await createGateTables(node.programs, device).prepare();
   const libc = await loadLibc();
   let signature = 1;

@@ -84,6 +84,24 @@ describe('packets through the table', () => {
         assert.ok(await network.ping(at.outside));
       });
 
+      it('get no answer past the tunnel: a node that has forgotten the connection would take it for a new one', async () => {
+        await given();
+        const rule = ['pref', '94', 'fwmark', '0x27000011', 'lookup', '2700017'];
+        const pods = family === 4 ? '10.244.1.0/24' : 'fd44:1::/64';
+        const past = ['route', 'add', pods, 'via', at.worker];
+        await network.gateway.must('ip', `-${family}`, ...past);
+        await network.gateway.must('ip', `-${family}`, 'rule', 'delete', ...rule);
+        try {
+          const dropped = await dropsDuring(network.gatewayTable, 'astray', () => network.ping(at.outside));
+          assert.equal(dropped, 1);
+          assert.deepEqual(await network.sources(), [at.eip]);
+        } finally {
+          await network.gateway.must('ip', `-${family}`, 'rule', 'add', ...rule);
+          await network.gateway.must('ip', `-${family}`, 'route', 'delete', pods);
+        }
+        assert.ok(await network.ping(at.outside));
+      });
+
       it('leave with the EIP from a range', async () => {
         const range = family === 4 ? '10.244.1.0/24' : 'fd44:1::/64';
         await given({ pod4: new Map(), pod6: new Map(), [`net${family}`]: new Map([[range, CLASS]]) });

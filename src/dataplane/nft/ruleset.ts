@@ -271,12 +271,17 @@ export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSetting
     rules: [`${IS_TUNNEL_BOUND} goto into_tunnel`, `${kindOf('meta mark', SNAT_KIND)} goto sent`],
   },
   {
-    // Somebody may have taken a rule, a route or the device away. A reply that goes another way still ends at its pod.
+    // Somebody may have taken a rule, a route or the device away. A reply to a pod of this node needs none of them. One to a pod of
+    // another node must not go past the tunnel: if that node has just forgotten the connection, because its EIP has moved, it would
+    // take the reply for the first packet of another one, and the pod's packets, as answers to it, would leave as they are.
     name: 'into_tunnel',
     rules: [
       CLAMP,
       `oifname "${device}" ${slotAs(TUNNELLED_KIND)} return`,
       `${kindOf('meta mark', SLOT_KIND)} ${drop('astray')}`,
+      'ip daddr @pod4 return',
+      'ip6 daddr @pod6 return',
+      drop('astray'),
     ],
   },
   {
