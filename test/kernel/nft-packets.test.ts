@@ -1,5 +1,6 @@
 /** Real packets through the table of a worker and of a gateway node: which source the outside sees, and what is counted. */
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import koffi from 'koffi';
 import type { TableElements } from '../../src/core/node/desired.ts';
@@ -12,6 +13,8 @@ import { inNamespace } from './enter.ts';
 import type { Namespace } from './namespace.ts';
 import { addresses, type Network, openNetwork } from './nft-network.ts';
 import { CLASS, gateway, SLOT, SNAT, tableOf, worker } from './nft-tables.ts';
+
+const TALK = join(import.meta.dirname, 'talk.ts');
 
 describe('packets through the table', () => {
   let network: Network;
@@ -84,22 +87,40 @@ describe('packets through the table', () => {
         assert.ok(await network.ping(at.outside));
       });
 
-      it('get no answer past the tunnel: a node that has forgotten the connection would take it for a new one', async () => {
+      it('get no answer past the tunnel, which a node that forgets them would take for the beginning of others', async () => {
         await given();
+        const stop = new AbortController();
+        const talk = (namespace: Namespace, onLine: (line: string) => void, ...args: readonly string[]) =>
+          namespace.programs.follow([process.execPath, TALK, ...args], onLine, stop.signal);
+        let heard = 0;
+        const served: string[] = [];
+        const talking = [talk(network.outside, (line) => served.push(line), 'server', at.outside)];
         const rule = ['pref', '94', 'fwmark', '0x27000011', 'lookup', '2700017'];
         const pods = family === 4 ? '10.244.1.0/24' : 'fd44:1::/64';
-        const past = ['route', 'add', pods, 'via', at.worker];
-        await network.gateway.must('ip', `-${family}`, ...past);
-        await network.gateway.must('ip', `-${family}`, 'rule', 'delete', ...rule);
+        await network.gateway.must('ip', `-${family}`, 'route', 'add', pods, 'via', at.worker);
         try {
-          const dropped = await dropsDuring(network.gatewayTable, 'astray', () => network.ping(at.outside));
-          assert.equal(dropped, 1);
+          await eventually('the server listens', () => served.includes('listening'));
+          const onLine = (): void => {
+            heard += 1;
+          };
+          talking.push(talk(network.pod, onLine, 'pong', at.outside, `410${family}`));
+          await eventually('they talk', () => heard > 3);
+          await network.gateway.must('ip', `-${family}`, 'rule', 'delete', ...rule);
+          const astray = async () => (await network.gatewayTable.counters()).drops.astray.packets;
+          const droppedBefore = await astray();
+          for (let times = 0; times < 20; times += 1) await network.worker.programs.run(['conntrack', '-F']);
+          assert.deepEqual(await network.sources(), [at.eip]);
+          await eventually('an answer is dropped', async () => (await astray()) > droppedBefore);
+          await network.gateway.must('ip', `-${family}`, 'rule', 'add', ...rule);
+          const before = heard;
+          await eventually('they go on', () => heard > before);
           assert.deepEqual(await network.sources(), [at.eip]);
         } finally {
-          await network.gateway.must('ip', `-${family}`, 'rule', 'add', ...rule);
+          stop.abort();
+          await Promise.all(talking);
+          await network.gateway.programs.run(['ip', `-${family}`, 'rule', 'add', ...rule]);
           await network.gateway.must('ip', `-${family}`, 'route', 'delete', pods);
         }
-        assert.ok(await network.ping(at.outside));
       });
 
       it('leave with the EIP from a range', async () => {
