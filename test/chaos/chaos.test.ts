@@ -22,8 +22,7 @@ import { tellOfLab } from '../e2e/witness.ts';
 import { newScene, type Random, randomOf, type Standing, strike } from './faults.ts';
 
 const seed = Number(process.env.SALLYPORT_SEED ?? 20261115);
-// As long as fits: with five, all of `make test` would take more than half an hour.
-const minutes = Number(process.env.SALLYPORT_MINUTES ?? 3.5);
+const minutes = Number(process.env.SALLYPORT_MINUTES ?? 5);
 const clients = ['one', 'two', 'three'];
 const labName = 'e2e-chaos';
 const egctl = join(import.meta.dirname, '..', '..', 'bin', 'egctl');
