@@ -18,6 +18,7 @@ import type { Ip } from '../core/ip/index.ts';
 import type { NetworkDesired, NodeDesired, NodeProblem, TableDesired } from '../core/node/desired.ts';
 import { isSnatMark, SLOT_MASK } from '../core/node/numbers.ts';
 import type { Kernel, KernelPart } from './kernel.ts';
+import { isSameSet } from './ownership/same.ts';
 
 /** Told about what applying did. */
 export interface ApplierHooks {
@@ -92,6 +93,7 @@ export class Applier {
     else this.#distrusted.add(part);
     if (part !== 'network') return;
     this.#kernel.network.distrust();
+    this.#kernel.gate.doubt();
     this.#isCoverDoubted = true;
   }
 
@@ -115,7 +117,6 @@ export class Applier {
     const mustTrim = mustLook || inForce.network !== desired.network;
     const untrimmed = mustTrim ? await this.#applyNetwork('trim', inForce.network, isSame) : [];
     if (isGrown && untrimmed.length === 0) this.#network = inForce.network;
-    if (this.#isCoverDoubted) this.#kernel.gate.doubt();
     await this.#cover(gated);
     // Behind a gate, whoever opens it announces.
     const { refused } = this.#kernel.announcer.apply(inForce.table.settings.isGated ? [] : inForce.claims);
@@ -145,8 +146,7 @@ export class Applier {
   async #cover(ips: ReadonlySet<Ip>): Promise<void> {
     const { gate } = this.#kernel;
     const known = this.#covered;
-    const isSame = known !== undefined && ips.size === known.size && ips.isSubsetOf(known);
-    if (isSame && !this.#isCoverDoubted) return;
+    if (known !== undefined && isSameSet(ips, known) && !this.#isCoverDoubted) return;
     const why = gate.cover([...ips]);
     if (why !== undefined && ips.size > 0) {
       await gate.prepare();

@@ -6,6 +6,7 @@
 import { finding } from '../finding.ts';
 import { contains, emptySet, type IntervalSet, type Ip, parseCidrMasking, parseSet, positionOf } from '../ip/index.ts';
 import { standFor } from '../ownership/planned.ts';
+import { isSameList } from '../same-list.ts';
 import { type Eip, ofPair } from '../view.ts';
 import type { Binding } from './bindings.ts';
 import type { Claim, NodeProblem } from './desired.ts';
@@ -185,8 +186,7 @@ const createGroups = () => {
     const groups = new Map<string, Group>();
     for (const [key, some] of Map.groupBy(bindings, keyOf)) {
       const known = last.get(key);
-      const isSame = known?.bindings.length === some.length && known.bindings.every((one, at) => one === some[at]);
-      groups.set(key, isSame ? known : groupOf(some));
+      groups.set(key, known !== undefined && isSameList(known.bindings, some) ? known : groupOf(some));
     }
     last = groups;
     return [...groups.values()];

@@ -8,6 +8,7 @@ import type { Interval, IntervalSet, Ip } from '../ip/index.ts';
 import { setOf } from '../ip/index.ts';
 import type { Labels } from '../labels.ts';
 import { byPrecedence, type PolicyIndex, policiesOfPod, type ReadPolicy, SUBNET_TOKEN } from '../policy-index.ts';
+import { isSameList } from '../same-list.ts';
 import type { PodView, PolicyView } from '../view.ts';
 import { CLASSES } from './numbers.ts';
 
@@ -27,9 +28,6 @@ export const classOf = (policies: readonly PolicyView[]): Class => ({
 /** The class of each address of the pods; addresses of pods under no policy are missing. */
 export type ClassByAddress = ReadonlyMap<Ip, Class>;
 
-const haveSame = (a: readonly PolicyView[], b: readonly PolicyView[]): boolean =>
-  a.length === b.length && a.every((policy, place) => policy === b[place]);
-
 /** True when each address has the very same class. */
 export const haveSameClasses = (a: ClassByAddress, b: ClassByAddress): boolean =>
   a.size === b.size && a.entries().every(([ip, one]) => b.get(ip) === one);
@@ -44,7 +42,7 @@ export const createClassifier = () => {
     const last = known.get(pod);
     if (last?.index === index && last.labels === labels) return last.found;
     const policies = policiesOfPod(index, pod, labels);
-    const isSame = last !== undefined && haveSame(last.found.policies, policies);
+    const isSame = last !== undefined && isSameList(last.found.policies, policies);
     const found = isSame ? last.found : classOf(policies);
     known.set(pod, { index, labels, found });
     return found;

@@ -9,6 +9,7 @@ import type { Labels } from '../labels.ts';
 import { insideOf, outsideOf } from '../outside.ts';
 import { standFor } from '../ownership/planned.ts';
 import { createPolicyIndexer } from '../policy-index.ts';
+import { isSameList } from '../same-list.ts';
 import type { ClusterRanges, NamespaceView } from '../view.ts';
 import { asRecorded, type Binding, type Bindings, createBindings } from './bindings.ts';
 import { createHoldings } from './claims.ts';
@@ -40,7 +41,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
   const index = remember(createPolicyIndexer());
   const bindingsFor = remember(createBindings());
   const gatewaysFor = remember(gatewaysOf);
-  const localFor = remember(localBindings, haveSameBindings);
+  const localFor = remember(localBindings, isSameList);
   const reachFor = createReach();
   const families = remember(familiesIn);
   const labels = remember(labelsByNamespace);
@@ -141,9 +142,6 @@ const localBindings = (
     const eip = standFor(binding.policy.recorded.eip);
     return eip !== undefined && (standbys?.has(eip) === true || holds?.has(eip) === true);
   });
-
-const haveSameBindings = (a: readonly Binding[], b: readonly Binding[]): boolean =>
-  a.length === b.length && a.every((binding, place) => binding === b[place]);
 
 const noLabels: Labels = {};
 

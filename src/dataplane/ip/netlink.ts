@@ -14,7 +14,16 @@ import { aligned, answerIn, eachAttribute, eachMessage, flags, HEADER_BYTES, mes
 import type { Ended, Programs } from '../program.ts';
 import { type Tool, tools } from './change.ts';
 import { proxyListing } from './listing.ts';
-import { type IndexOf, type Message, messageOf, NDA_DST, NDA_PROTOCOL } from './messages.ts';
+import {
+  AF_INET6,
+  type IndexOf,
+  type Message,
+  messageOf,
+  NDA_DST,
+  NDA_PROTOCOL,
+  NTF_PROXY,
+  RTM_NEWNEIGH,
+} from './messages.ts';
 
 /** An open socket. */
 export interface RouteSocket {
@@ -82,10 +91,7 @@ const isTool = (name: string): name is Tool => Object.hasOwn(tools, name);
 
 // From netlink(7) and the headers of Linux; alike on x86_64 and arm64.
 const NETLINK_ROUTE = 0;
-const RTM_NEWNEIGH = 28;
 const RTM_GETNEIGH = 30;
-const NTF_PROXY = 0x08;
-const AF_INET6 = 10;
 // struct ndmsg: family, three bytes of nothing, index of the device, state, flags, type.
 const NEIGHBOUR_BYTES = 12;
 const MSG_DONTWAIT = 0x40;
