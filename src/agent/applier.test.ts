@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { EgressError } from '../api/error.ts';
+import { MapJournal } from '../core/journal.ts';
 import type { NodeDesired } from '../core/node/desired.ts';
+import { gatewayMark, markText, slotMark, snatMark } from '../core/node/numbers.ts';
 import type { Gone } from '../dataplane/conntrack/conntrack.ts';
 import { systemClock } from '../runtime/process/clock.ts';
 import { Applier } from './applier.ts';
@@ -161,6 +163,36 @@ describe('Applier', () => {
     for (const { ip } of one.claims) node.conntrack.redirect(slot, ip);
     await apply(await restarted(), elsewhere);
     assert.equal(node.conntrack.count, 0, 'also when that came about while no agent was there');
+  });
+
+  it('forgets the same connections when a journal tells which slots are others', async () => {
+    const slots = [1, 2, 3];
+    const [here, there] = [
+      (slot: number) => markText(snatMark(slot)),
+      (slot: number) => markText(gatewayMark(1, slot)),
+    ];
+    const ways = [there, here, there, undefined, here, undefined];
+    const forgotten = async (journal: MapJournal<string> | undefined): Promise<Gone[]> => {
+      const found: Gone[] = [];
+      const conntrack = { ...node.conntrack, forget: async (gone: Gone) => found.push(gone) };
+      const applier = open({ ...node.kernel(), conntrack });
+      let slot_fwd = new Map<string, string>();
+      for (const [step, way] of ways.entries()) {
+        for (const slot of slots.filter((one) => (step + one) % 3 !== 0)) {
+          const mark = markText(slotMark(slot));
+          slot_fwd = new Map(slot_fwd);
+          if (way === undefined) slot_fwd.delete(mark);
+          else slot_fwd.set(mark, way(slot));
+          journal?.touch(mark);
+        }
+        journal?.mark(slot_fwd);
+        await apply(applier, { ...one, table: { ...one.table, elements: { ...one.table.elements, slot_fwd } } });
+      }
+      return found;
+    };
+    const [told, compared] = [await forgotten(new MapJournal()), await forgotten(undefined)];
+    assert.deepEqual(told, compared);
+    for (const kind of ['slots', 'here', 'elsewhere'] as const) assert.ok(told.some((gone) => gone[kind].length > 0));
   });
 
   it('forgets connections later when it cannot now', async () => {

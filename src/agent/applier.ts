@@ -15,6 +15,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { EgressError } from '../api/error.ts';
 import { type Finding, finding } from '../core/finding.ts';
 import type { Ip } from '../core/ip/index.ts';
+import { touchedBetween } from '../core/journal.ts';
 import type { NetworkDesired, NodeDesired, NodeProblem, TableDesired } from '../core/node/desired.ts';
 import { isSnatMark, SLOT_MASK } from '../core/node/numbers.ts';
 import type { Kernel, KernelPart } from './kernel.ts';
@@ -74,6 +75,8 @@ export class Applier {
   /** True: nobody tells when others change that, so that it is told anew when everything is looked at. */
   #isCoverDoubted = false;
   #connected: Settled;
+  /** True when its slots are those that were read last. */
+  #isConnectedKnown = false;
   #hasTable: boolean;
   readonly #slotsIn = createSlotReader();
   /** What `#connected` was read from. */
@@ -179,19 +182,23 @@ export class Applier {
     const last = this.#forgottenFor;
     if (table.elements.slot_fwd === last?.table.elements.slot_fwd && isSameEips(desired, last)) return true;
     const { slots, eips, here } = this.#connected;
+    const { touched, ...slotsNow } = this.#slotsIn(table.elements.slot_fwd);
     // An EIP that was lost may come back in a moment, and its connections with it: they stay while it lies ready here.
-    const now = { ...this.#slotsIn(table.elements.slot_fwd), eips: eipsIn(desired) };
+    const now = { ...slotsNow, eips: eipsIn(desired) };
     // While no agent was there, any slot may have left here. A node without EIPs has translated nothing.
     const wereHere = last === undefined && eips.size > 0 ? slots : here;
+    const some = this.#isConnectedKnown ? touched : slots.union(now.slots);
     const gone = {
-      slots: without(slots, now.slots),
+      slots: [...some].filter((slot) => slots.has(slot) && !now.slots.has(slot)),
       eips: without(eips, now.eips),
-      here: without(now.here, here).filter((slot) => slots.has(slot)),
-      elsewhere: without(wereHere, now.here).filter((slot) => now.slots.has(slot)),
+      here: [...some].filter((slot) => now.here.has(slot) && !here.has(slot) && slots.has(slot)),
+      elsewhere: [...some].filter((slot) => wereHere.has(slot) && !now.here.has(slot) && now.slots.has(slot)),
     };
+    this.#isConnectedKnown = false;
     try {
       if (Object.values(gone).some(({ length }) => length > 0)) await this.#kernel.conntrack.forget(gone);
       this.#connected = now;
+      this.#isConnectedKnown = true;
       this.#forgottenFor = desired;
       return true;
     } catch (error) {
@@ -218,33 +225,27 @@ export const slotsOf = (slotForward: ReadonlyMap<string, string>): ReadonlySet<n
   createSlotReader()(slotForward).slots;
 
 /**
- * Makes a function that reads which slots a kernel forwards, and which of them leave from its node. It remembers its last call, and
- * reads only what differs.
+ * Makes a function that reads which slots a kernel forwards, and which of them leave from its node; and which of that may be
+ * other than at its last call, because it reads nothing else.
  */
 const createSlotReader = () => {
-  let last = { forward: new Map() as ReadonlyMap<string, string>, slots: new Set<number>(), here: new Set<number>() };
-  return (forward: ReadonlyMap<string, string>): Pick<Settled, 'slots' | 'here'> => {
-    if (forward === last.forward) return last;
-    const [slots, here] = [new Set(last.slots), new Set(last.here)];
-    let met = 0;
-    for (const [mark, way] of forward) {
-      const known = last.forward.get(mark);
-      if (known !== undefined) met += 1;
-      if (known === way) continue;
+  let last: ReadonlyMap<string, string> = new Map();
+  let [slots, here] = [new Set<number>(), new Set<number>()];
+  return (forward: ReadonlyMap<string, string>) => {
+    const touched = new Set<number>();
+    [slots, here] = [new Set(slots), new Set(here)];
+    for (const mark of touchedBetween(last, forward) ?? new Set(last.keys()).union(forward)) {
+      const way = forward.get(mark);
+      if (way === last.get(mark)) continue;
       const slot = slotIn(mark);
-      slots.add(slot);
-      if (isSnatMark(Number.parseInt(way, 16))) here.add(slot);
+      touched.add(slot);
+      if (way === undefined) slots.delete(slot);
+      else slots.add(slot);
+      if (way !== undefined && isSnatMark(Number.parseInt(way, 16))) here.add(slot);
       else here.delete(slot);
     }
-    if (met < last.forward.size) {
-      for (const mark of last.forward.keys()) {
-        if (forward.has(mark)) continue;
-        slots.delete(slotIn(mark));
-        here.delete(slotIn(mark));
-      }
-    }
-    last = { forward, slots, here };
-    return last;
+    last = forward;
+    return { slots, here, touched };
   };
 };
 

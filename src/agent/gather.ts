@@ -1,8 +1,9 @@
 /**
  * Gathering turns the caches into the lists of a NodeInput. A list is the same value until something in it changes, so
- * whoever plans knows by identity which part of the last plan still holds.
+ * whoever plans knows by identity which part of the last plan still holds; and it has a journal, which tells what is other.
  */
 import { clusterInfoName } from '../api/egress-cluster-info.ts';
+import { ListJournal } from '../core/journal.ts';
 import type { NodeInput } from '../core/node/input.ts';
 import type { Roster } from '../core/ownership/planned.ts';
 import type { Electorate } from '../core/ownership/port.ts';
@@ -51,15 +52,17 @@ export const createGathering = (caches: Caches, onChange: OnChange, node: string
     informers: readonly Informer<T>[],
     canWait: (change: StoreChange<T>) => boolean = () => false,
   ): (() => readonly T[]) => {
+    const journal = new ListJournal<T>();
     let list: readonly T[] | undefined;
     for (const informer of informers) {
       informer.subscribe((change) => {
         list = undefined;
+        journal.exchange(change.previous, change.kind === 'put' ? change.value : undefined);
         onChange(canWait(change));
       });
     }
     return () => {
-      list ??= informers.flatMap(({ store }) => [...store.values()]);
+      list ??= journal.mark(informers.flatMap(({ store }) => [...store.values()]));
       return list;
     };
   };

@@ -3,6 +3,7 @@
  * Policies are filed by namespace and by one label that their pods must have; a policy by address is filed as such.
  */
 import { contains } from './ip/index.ts';
+import { type Exchanged, exchangedBetween, ListJournal } from './journal.ts';
 import { type Labels, matches, tokensOfLabels } from './labels.ts';
 import { comparePrecedence } from './precedence.ts';
 import type { PodView, PolicySpecView, PolicyView } from './view.ts';
@@ -29,43 +30,48 @@ export const indexPolicies = (policies: readonly PolicyView[]): PolicyIndex => c
 /**
  * Makes a function that files policies as indexPolicies does. It remembers what it filed last: for another list it takes out
  * and files only policies that are other values. With the same ones it gives the same index again. An index is good until the next
- * call: thousands of policies are not filed in new cabinets because of one.
+ * call: thousands of policies are not filed in new cabinets because of one. `ranked` has a journal.
  */
 export const createPolicyIndexer = (): ((policies: readonly PolicyView[]) => PolicyIndex) => {
-  const known = new Map<PolicyView, { readonly entry: ReadPolicy; round: number }>();
+  const entries = new Map<PolicyView, ReadPolicy>();
   const cabinets: Cabinets = new Map();
-  let index = indexOf([], cabinets);
-  let round = 0;
+  const journal = new ListJournal<ReadPolicy>();
+  let index = indexOf(journal.mark([]), cabinets);
+  let filed: readonly PolicyView[] = [];
   return (policies) => {
-    round += 1;
-    const added: ReadPolicy[] = [];
-    let met = 0;
-    for (const policy of policies) {
-      const { spec } = policy;
-      const before = known.get(policy);
-      if (before !== undefined) {
-        if (before.round !== round) met += 1;
-        before.round = round;
-      } else if (spec !== undefined && !policy.isDeleting) {
-        const entry = { policy, spec };
-        known.set(policy, { entry, round });
-        added.push(entry);
-        met += 1;
-      }
-    }
+    const { gone: less, come: more } = exchangedBetween(filed, policies) ?? comparedWith(entries, policies);
+    filed = policies;
     const gone = new Set<ReadPolicy>();
-    if (met < known.size) {
-      for (const [policy, { entry, round: last }] of known) {
-        if (last === round) continue;
-        gone.add(entry);
-        known.delete(policy);
-      }
+    for (const policy of less) {
+      const entry = entries.get(policy);
+      if (entry === undefined) continue;
+      gone.add(entry);
+      entries.delete(policy);
+      journal.exchange(entry, undefined);
+    }
+    const added: ReadPolicy[] = [];
+    for (const policy of more) {
+      const { spec } = policy;
+      if (spec === undefined || policy.isDeleting || entries.has(policy)) continue;
+      const entry = { policy, spec };
+      entries.set(policy, entry);
+      added.push(entry);
+      journal.exchange(undefined, entry);
     }
     if (added.length === 0 && gone.size === 0) return index;
     refile(cabinets, added, gone);
-    index = indexOf(mergedIn(index.ranked, added, gone), cabinets);
+    index = indexOf(journal.mark(mergedIn(index.ranked, added, gone)), cabinets);
     return index;
   };
+};
+
+/** Policies that are filed and not in a list, and those of the list that are not filed. */
+const comparedWith = (
+  filed: ReadonlyMap<PolicyView, unknown>,
+  policies: readonly PolicyView[],
+): Exchanged<PolicyView> => {
+  const all = new Set(policies);
+  return { gone: new Set(filed.keys()).difference(all), come: new Set(policies.filter((one) => !filed.has(one))) };
 };
 
 /** Namespace (undefined: of the cluster) -> token -> the policies filed there, in order of precedence. */
@@ -102,7 +108,13 @@ const mergedIn = (
   added: readonly ReadPolicy[],
   gone: ReadonlySet<ReadPolicy>,
 ): readonly ReadPolicy[] => {
-  const merged = gone.size === 0 ? [...entries] : entries.filter((entry) => !gone.has(entry));
+  const merged = gone.size > few ? entries.filter((entry) => !gone.has(entry)) : [...entries];
+  if (gone.size <= few) {
+    for (const entry of gone) {
+      const place = merged.indexOf(entry);
+      if (place >= 0) merged.splice(place, 1);
+    }
+  }
   if (added.length > few) return [...merged, ...added].toSorted(byPrecedence);
   for (const entry of added) merged.splice(placeIn(merged, entry), 0, entry);
   return merged;

@@ -7,13 +7,13 @@ import type { Ip } from '../../core/ip/index.ts';
 import type { Claim, NodeDesired } from '../../core/node/desired.ts';
 import { remember } from '../../core/node/remember.ts';
 import {
+  createRecordedEips,
   type KnownOwner,
   ownershipPlanOf,
   ownersOf,
   type RecordedEip,
   type Roster,
   readyNodes,
-  recordedEips,
 } from '../../core/ownership/planned.ts';
 import type { Electorate, OwnershipPlan } from '../../core/ownership/port.ts';
 import type { TunnelView } from '../../core/view.ts';
@@ -25,7 +25,7 @@ import { isSameMap, isSameSet } from './same.ts';
 export class OwnershipRecord {
   readonly #node: string;
   readonly #facts: () => OwnershipFacts;
-  readonly #eipsIn = remember(recordedEips, isSameMap(isSameRecord));
+  readonly #eipsIn = remember(createRecordedEips());
   readonly #readyIn = remember(readyNodes, isSameSet);
   readonly #nodesIn = remember((tunnels: readonly TunnelView[]) => tunnels.map(({ node }) => node), isDeepStrictEqual);
   readonly #rostersIn = remember((rosters: readonly Roster[]) => rosters, isDeepStrictEqual);
@@ -127,9 +127,6 @@ const byEip = (eips: ReadonlyMap<Ip, RecordedEip>, ...claims: readonly (readonly
   }
   return found;
 };
-
-const isSameRecord = (a: RecordedEip, b: RecordedEip): boolean =>
-  a.node === b.node && a.epoch === b.epoch && a.eip.ipv4 === b.eip.ipv4 && a.eip.ipv6 === b.eip.ipv6;
 
 /** All that a node needs to know which only wants to hear who owns: then it watches nobody, and nobody waits for it. */
 const bystandingOf = (electorate: Electorate): OwnershipPlan => ({ electorate, gateways: [], nodes: [], eips: [] });

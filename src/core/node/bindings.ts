@@ -3,8 +3,9 @@
  * EIP now may be known earlier than it is recorded.
  */
 import type { Ip } from '../ip/index.ts';
+import { type Exchanged, exchangedBetween, MapJournal } from '../journal.ts';
 import { standFor } from '../ownership/planned.ts';
-import type { PolicyIndex } from '../policy-index.ts';
+import type { PolicyIndex, ReadPolicy } from '../policy-index.ts';
 import { compareAge } from '../precedence.ts';
 import type { PolicySpecView, PolicyView } from '../view.ts';
 
@@ -39,39 +40,90 @@ export const asRecorded: Owners = new Map();
 /**
  * Makes a function that reads the bindings. Where two policies record one slot, the older one has it, as plan() decides too.
  * It remembers its last call: a binding that says the same is the same value, and so are the nodes, and all of it if nothing differs.
+ * Only policies that are others are read, if it is known which. `bySlot` has a journal.
  */
 export const createBindings = (): (({ ranked }: PolicyIndex, owners: Owners) => Bindings) => {
-  let last: Bindings = { bySlot: new Map(), nodes: new Set() };
+  const journal = new MapJournal<number>();
+  const countByNode = new Map<string, number>();
+  let last: Bindings = { bySlot: journal.mark(new Map()), nodes: new Set() };
+  let read: { readonly ranked: PolicyIndex['ranked']; readonly owners: Owners; readonly isClear: boolean };
+  read = { ranked: [], owners: asRecorded, isClear: true };
+  const count = (binding: Binding | undefined, more: number): void => {
+    if (binding === undefined) return;
+    const now = (countByNode.get(binding.node) ?? 0) + more;
+    if (now === 0) countByNode.delete(binding.node);
+    else countByNode.set(binding.node, now);
+  };
   return ({ ranked }, owners) => {
-    if (isAsBound(last.bySlot, ranked, owners)) return last;
-    const bySlot = new Map<number, Binding>();
-    const nodes = new Set<string>();
-    for (const { policy, spec } of ranked) {
-      const { slot } = policy.recorded;
-      const node = nodeOf(policy, owners);
-      if (slot === undefined || node === undefined) continue;
-      const other = bySlot.get(slot);
-      if (other !== undefined && compareAge(other.policy, policy) < 0) continue;
-      const known = last.bySlot.get(slot);
-      bySlot.set(slot, known?.policy === policy && known.node === node ? known : { policy, spec, slot, node });
+    const exchanged = read.isClear && owners === read.owners ? exchangedBetween(read.ranked, ranked) : undefined;
+    const next = (exchanged && exchangedIn(last.bySlot, exchanged, owners)) ?? readAll(last.bySlot, ranked, owners);
+    const { bySlot, touched, isClear } = next;
+    read = { ranked, owners, isClear };
+    const changed = [...touched].filter((slot) => last.bySlot.get(slot) !== bySlot.get(slot));
+    if (changed.length === 0) return last;
+    for (const slot of changed) {
+      count(last.bySlot.get(slot), -1);
+      count(bySlot.get(slot), 1);
+      journal.touch(slot);
     }
-    for (const { node } of bySlot.values()) nodes.add(node);
-    const areSame = nodes.size === last.nodes.size && nodes.isSubsetOf(last.nodes);
-    last = { bySlot, nodes: areSame ? last.nodes : nodes };
+    const { nodes } = last;
+    const areSame = nodes.size === countByNode.size && countByNode.keys().every((node) => nodes.has(node));
+    last = { bySlot: journal.mark(bySlot), nodes: areSame ? nodes : new Set(countByNode.keys()) };
     return last;
   };
 };
 
-/** True when these policies have just these bindings. A slot that two record makes it false, which only costs time. */
-const isAsBound = (bySlot: Bindings['bySlot'], ranked: PolicyIndex['ranked'], owners: Owners): boolean => {
-  let count = 0;
-  for (const { policy } of ranked) {
+/** Bindings as they were read. */
+interface BySlot {
+  readonly bySlot: ReadonlyMap<number, Binding>;
+  /** Slots whose binding may be another one than before. */
+  readonly touched: ReadonlySet<number>;
+  /** False when two policies record one slot: then all have to be asked when something changes. */
+  readonly isClear: boolean;
+}
+
+const bindingOf = ({ policy, spec }: ReadPolicy, owners: Owners): Binding | undefined => {
+  const { slot } = policy.recorded;
+  const node = nodeOf(policy, owners);
+  return slot === undefined || node === undefined ? undefined : { policy, spec, slot, node };
+};
+
+/** The bindings with some policies exchanged; undefined when one comes whose slot is taken. */
+const exchangedIn = (
+  before: Bindings['bySlot'],
+  { gone, come }: Exchanged<ReadPolicy>,
+  owners: Owners,
+): BySlot | undefined => {
+  const bySlot = new Map(before);
+  const touched = new Set<number>();
+  for (const { policy } of gone) {
     const { slot } = policy.recorded;
-    const node = nodeOf(policy, owners);
-    if (slot === undefined || node === undefined) continue;
-    const known = bySlot.get(slot);
-    if (known?.policy !== policy || known.node !== node) return false;
-    count += 1;
+    if (slot === undefined || bySlot.get(slot)?.policy !== policy) continue;
+    bySlot.delete(slot);
+    touched.add(slot);
   }
-  return count === bySlot.size;
+  for (const entry of come) {
+    const binding = bindingOf(entry, owners);
+    if (binding === undefined) continue;
+    if (bySlot.has(binding.slot)) return undefined;
+    bySlot.set(binding.slot, binding);
+    touched.add(binding.slot);
+  }
+  return { bySlot, touched, isClear: true };
+};
+
+const readAll = (before: Bindings['bySlot'], ranked: PolicyIndex['ranked'], owners: Owners): BySlot => {
+  const bySlot = new Map<number, Binding>();
+  let isClear = true;
+  for (const entry of ranked) {
+    const binding = bindingOf(entry, owners);
+    if (binding === undefined) continue;
+    const { slot, node, policy } = binding;
+    const other = bySlot.get(slot);
+    if (other !== undefined) isClear = false;
+    if (other !== undefined && compareAge(other.policy, policy) < 0) continue;
+    const known = before.get(slot);
+    bySlot.set(slot, known?.policy === policy && known.node === node ? known : binding);
+  }
+  return { bySlot, touched: new Set(before.keys()).union(bySlot), isClear };
 };

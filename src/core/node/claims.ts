@@ -6,10 +6,9 @@
 import { finding } from '../finding.ts';
 import { contains, emptySet, type IntervalSet, type Ip, parseCidrMasking, parseSet, positionOf } from '../ip/index.ts';
 import { standFor } from '../ownership/planned.ts';
-import { isSameList } from '../same-list.ts';
-import { type Eip, ofPair } from '../view.ts';
-import type { Binding } from './bindings.ts';
+import { ofPair } from '../view.ts';
 import type { Claim, NodeProblem } from './desired.ts';
+import type { Group } from './groups.ts';
 import { type HostView, type NodeInput, type NodeOwnership, type NodeSettings, parentIn } from './input.ts';
 import { remember } from './remember.ts';
 import { familiesIn } from './tunnel-ends.ts';
@@ -27,19 +26,20 @@ export interface Holdings {
   /** EIPs that the node should hold and may not claim now. */
   readonly unclaimed: readonly Claim[];
   readonly awaited: readonly Claim[];
-  /** The source addresses of the slots that leave here; a slot is in one list of slots only. */
+  /** The source addresses of the slots that leave here; a slot has one for each family at most. */
   readonly sources: readonly Source[];
   readonly problems: readonly NodeProblem[];
 }
 
-/** Slots, and an address that their packets leave with. The list is the same value while it holds the same slots. */
+/** The slots of a group, and an address that their packets leave with. */
 export interface Source {
+  readonly group: string;
   readonly slots: readonly number[];
   readonly ip: Ip;
 }
 
 /**
- * Makes a function that works out what a node holds because of its own bindings. It remembers the claims of its last
+ * Makes a function that works out what a node holds because of the groups that leave there. It remembers the claims of its last
  * call: a gateway node may hold thousands of EIPs, and a change is about one of them. `nodeAddresses` are those that carry
  * tunnels: an EIP among them would make the guard cut a node off, so it is never claimed.
  */
@@ -50,9 +50,8 @@ export const createHoldings = () => {
     const ready = { ready: list(), claims: list(), expected: list(), standbys: list() };
     return { ...ready, listed: list(), unclaimed: list(), awaited: list() };
   });
-  const groupsOf = remember(createGroups());
   return (
-    bindings: readonly Binding[],
+    groups: readonly Group[],
     node: string,
     host: HostView,
     settings: NodeSettings,
@@ -71,12 +70,12 @@ export const createHoldings = () => {
     const awaited = new Set<Ip>();
     const sources: Source[] = [];
     const problems: NodeProblem[] = [];
-    for (const group of groupsOf(bindings)) {
+    for (const group of groups) {
       const { eip, slots } = group;
       for (const family of families) {
         if (group.usesNodeIp) {
           const ip = parent && ofPair(parent, family);
-          if (ip !== undefined) sources.push({ slots, ip });
+          if (ip !== undefined) sources.push({ group: group.key, slots, ip });
           continue;
         }
         const ip = ofPair(eip, family);
@@ -92,7 +91,7 @@ export const createHoldings = () => {
         const refusal = group.node === node ? unclaimable.get(ip) : undefined;
         if (refusal === undefined) {
           ready.add(ip);
-          sources.push({ slots, ip });
+          sources.push({ group: group.key, slots, ip });
           const held = holds?.get(standFor(eip) ?? ip);
           if (held?.mode === 'owned') epochs.set(ip, held.epoch);
           if (holds === undefined || held?.mode === 'owned') claimed.add(ip);
@@ -104,14 +103,14 @@ export const createHoldings = () => {
             for (const { policy } of group.bindings) problems.push({ finding: refusal, policy: policy.key });
           } else if (holds !== undefined) {
             awaited.add(ip);
-            sources.push({ slots, ip });
+            sources.push({ group: group.key, slots, ip });
           }
         }
       }
     }
     const lists = listsFor(host, settings);
     const claims = lists.claims(claimed);
-    problems.push(...unannounced(bindings, node, claims));
+    problems.push(...unannounced(groups, node, claims));
     return {
       ready: lists.ready(ready),
       listed: lists.listed(ready.union(awaited)),
@@ -128,16 +127,17 @@ export const createHoldings = () => {
 };
 
 /** The policies whose EIPs can be announced nowhere. */
-const unannounced = (bindings: readonly Binding[], node: string, claims: readonly Claim[]): NodeProblem[] => {
+const unannounced = (groups: readonly Group[], node: string, claims: readonly Claim[]): NodeProblem[] => {
   const silent = new Set(claims.filter(({ interfaces }) => interfaces.length === 0).map(({ ip }) => ip));
   if (silent.size === 0) return [];
-  return bindings.flatMap(({ policy }) => {
-    const { ipv4, ipv6 } = policy.recorded.eip;
-    const ips = [ipv4, ipv6].filter((ip) => ip !== undefined && silent.has(ip));
-    return ips.map((ip) => {
-      const what = `EIP ${ip} of policy ${policy.key} can be announced on no interface of node ${node}.`;
-      return { finding: finding('AnnounceFailed', what), policy: policy.key };
-    });
+  return groups.flatMap(({ eip, bindings }) => {
+    const ips = [eip.ipv4, eip.ipv6].filter((ip) => ip !== undefined && silent.has(ip));
+    return ips.flatMap((ip) =>
+      bindings.map(({ policy }) => {
+        const what = `EIP ${ip} of policy ${policy.key} can be announced on no interface of node ${node}.`;
+        return { finding: finding('AnnounceFailed', what), policy: policy.key };
+      }),
+    );
   });
 };
 
@@ -159,57 +159,6 @@ const createClaimList = (interfacesFor: (ip: Ip) => readonly string[]) => {
     list = placed.map(({ claim }) => claim);
     return list;
   };
-};
-
-/** Bindings that fare alike: they leave from one node with the same addresses. Thousands of policies may share an EIP. */
-interface Group {
-  readonly eip: Eip;
-  readonly node: string;
-  /** True: they leave with the addresses of their node. */
-  readonly usesNodeIp: boolean;
-  readonly bindings: readonly Binding[];
-  readonly slots: readonly number[];
-}
-
-/** Makes a function that groups bindings. It remembers its last call: a group of the same bindings is the same value. */
-const createGroups = () => {
-  let last: ReadonlyMap<string, Group> = new Map();
-  const keys = new WeakMap<Binding, string>();
-  const keyOf = (binding: Binding): string => {
-    const known = keys.get(binding);
-    if (known !== undefined) return known;
-    const key = keyOfGroup(binding);
-    keys.set(binding, key);
-    return key;
-  };
-  return (bindings: readonly Binding[]): readonly Group[] => {
-    const groups = new Map<string, Group>();
-    for (const [key, some] of Map.groupBy(bindings, keyOf)) {
-      const known = last.get(key);
-      groups.set(key, known !== undefined && isSameList(known.bindings, some) ? known : groupOf(some));
-    }
-    last = groups;
-    return [...groups.values()];
-  };
-};
-
-const keyOfGroup = (binding: Binding): string => {
-  const { ipv4 = '', ipv6 = '' } = binding.policy.recorded.eip;
-  return `${ipv4} ${ipv6} ${binding.node} ${usesNodeIp(binding)}`;
-};
-
-const groupOf = (bindings: readonly Binding[]): Group => {
-  const [first] = bindings;
-  // Groups are made by what bindings have in common, so each has one.
-  if (first === undefined) throw new Error('a group has a binding');
-  const slots = bindings.map(({ slot }) => slot);
-  return { eip: first.policy.recorded.eip, node: first.node, usesNodeIp: usesNodeIp(first), bindings, slots };
-};
-
-/** True when the policy leaves with the address of its node. */
-const usesNodeIp = ({ policy, spec }: Binding): boolean => {
-  const { ipv4, ipv6 } = policy.recorded.eip;
-  return ipv4 === undefined && ipv6 === undefined && spec.address.kind === 'nodeIp';
 };
 
 /** Finds the interfaces of an EIP: those that have it on link, else the one of the tunnel, where the router is. */

@@ -7,11 +7,10 @@ import { compareText } from '../hash.ts';
 import { emptySet, familyOf, type Ip } from '../ip/index.ts';
 import type { Labels } from '../labels.ts';
 import { insideOf, outsideOf } from '../outside.ts';
-import { standFor } from '../ownership/planned.ts';
 import { createPolicyIndexer } from '../policy-index.ts';
 import { isSameList } from '../same-list.ts';
 import type { ClusterRanges, NamespaceView } from '../view.ts';
-import { asRecorded, type Binding, type Bindings, createBindings } from './bindings.ts';
+import { asRecorded, type Bindings, createBindings } from './bindings.ts';
 import { createHoldings } from './claims.ts';
 import { type Class, type ClassByAddress, createClassifier, haveSameClasses, type Net, netsOf } from './classes.ts';
 import type { Claim, NodeDesired, NodeProblem, TableSettings } from './desired.ts';
@@ -25,6 +24,7 @@ import {
   strictElements,
   tunnelElements,
 } from './elements.ts';
+import { createGroups, type Group, localGroups } from './groups.ts';
 import { type HostView, type NodeInput, type NodeOwnership, type NodeSettings, parentIn } from './input.ts';
 import { networkOf } from './network.ts';
 import { createReach, type Reach } from './reach.ts';
@@ -41,7 +41,8 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
   const index = remember(createPolicyIndexer());
   const bindingsFor = remember(createBindings());
   const gatewaysFor = remember(gatewaysOf);
-  const localFor = remember(localBindings, isSameList);
+  const groupsFor = remember(createGroups());
+  const localFor = remember(localGroups, isSameList);
   const reachFor = createReach();
   const families = remember(familiesIn);
   const labels = remember(labelsByNamespace);
@@ -89,7 +90,8 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
     const served = policiesOf(classes);
     const verdicts = verdictsFor(served, node, host, reach, bindings);
 
-    const local = localFor(bindings, node, ownership?.standbys, ownership?.holds);
+    const groups = mayBeLocal(bindings, node, ownership) ? groupsFor(bindings.bySlot) : noGroups;
+    const local = localFor(groups, node, ownership?.standbys, ownership?.holds);
     const isGateway = local.length > 0;
     const { unclaimable } = input;
     const taken = nodeAddresses(ends, host);
@@ -130,18 +132,11 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
 const gatewaysOf = (nodes: Bindings['nodes'], gateways: ReadonlySet<string> | undefined): ReadonlySet<string> =>
   gateways === undefined ? nodes : nodes.union(gateways);
 
-/** The bindings whose traffic leaves on a node, or may come to. */
-const localBindings = (
-  { bySlot }: Bindings,
-  node: string,
-  standbys: NodeOwnership['standbys'] | undefined,
-  holds: NodeOwnership['holds'] | undefined,
-): readonly Binding[] =>
-  [...bySlot.values()].filter((binding) => {
-    if (binding.node === node) return true;
-    const eip = standFor(binding.policy.recorded.eip);
-    return eip !== undefined && (standbys?.has(eip) === true || holds?.has(eip) === true);
-  });
+const noGroups: readonly Group[] = [];
+
+/** False for a node that no traffic leaves on: most nodes of a cluster need not group anything. */
+const mayBeLocal = ({ nodes }: Bindings, node: string, ownership: NodeOwnership | undefined): boolean =>
+  nodes.has(node) || (ownership !== undefined && ownership.standbys.size + ownership.holds.size > 0);
 
 const noLabels: Labels = {};
 

@@ -1,14 +1,6 @@
 /** The elements of the table of a node: what is decided, in the words of the containers in desired.ts. */
-import {
-  familyOf,
-  formatSet,
-  type IntervalSet,
-  type Ip,
-  type IpFamily,
-  isIpv4,
-  isIpv6,
-  ofFamily,
-} from '../ip/index.ts';
+import { familyOf, formatSet, type IntervalSet, type IpFamily, isIpv4, isIpv6, ofFamily } from '../ip/index.ts';
+import { exchangedBetween, MapJournal, touchedBetween } from '../journal.ts';
 import { isSource } from '../policy-index.ts';
 import type { NamespaceView, PodView, PolicyView } from '../view.ts';
 import type { Binding, Bindings } from './bindings.ts';
@@ -122,46 +114,62 @@ export const classElements = (
   };
 };
 
-interface LastForwarding {
-  readonly slot_fwd: Map<string, string>;
-  readonly bySlot: Bindings['bySlot'];
-  readonly node: string;
-  readonly numbers: ReadonlyMap<string, number>;
-}
-
-const noBindings: Bindings['bySlot'] = new Map();
-
 /**
  * Makes a function that tells where each slot goes from this node. A slot whose gateway node cannot be reached is missing, so
  * it is dropped. It remembers its last call: only slots with other bindings are written anew, and with none it is the same
- * map again.
+ * map again. The map has a journal.
  */
 export const createForwarding = () => {
-  let last: LastForwarding = { bySlot: noBindings, node: '', numbers: new Map(), slot_fwd: new Map() };
+  const journal = new MapJournal<string>();
+  let slot_fwd: Elements = journal.mark(new Map());
+  let last: {
+    readonly bySlot: Bindings['bySlot'];
+    readonly node: string;
+    readonly numbers: ReadonlyMap<string, number>;
+  };
+  last = { bySlot: new Map(), node: '', numbers: new Map() };
   return ({ bySlot }: Bindings, node: string, numbers: ReadonlyMap<string, number>): Some<'slot_fwd'> => {
     const isSameWay = last.node === node && last.numbers === numbers;
-    const before = isSameWay ? last.bySlot : noBindings;
-    const changed: Binding[] = [];
-    let kept = 0;
-    for (const [slot, binding] of bySlot) {
-      const known = before.get(slot);
-      if (known !== undefined) kept += 1;
-      if (known?.node !== binding.node) changed.push(binding);
+    const known = isSameWay ? touchedBetween(last.bySlot, bySlot) : undefined;
+    const slots = known ?? new Set(last.bySlot.keys()).union(bySlot);
+    last = { bySlot, node, numbers };
+    const changed = new Map<string, string | undefined>();
+    for (const slot of slots) {
+      const mark = markText(slotMark(slot));
+      const way = wayOf(bySlot.get(slot), node, numbers);
+      if (slot_fwd.get(mark) !== way) changed.set(mark, way);
     }
-    const hasLess = kept < before.size;
-    const slot_fwd =
-      isSameWay && changed.length === 0 && !hasLess ? last.slot_fwd : new Map(isSameWay ? last.slot_fwd : none);
-    for (const binding of changed) {
-      const mark = markText(slotMark(binding.slot));
-      const number = numbers.get(binding.node);
-      if (binding.node === node) slot_fwd.set(mark, markText(snatMark(binding.slot)));
-      else if (number !== undefined) slot_fwd.set(mark, markText(gatewayMark(number, binding.slot)));
-      else slot_fwd.delete(mark);
-    }
-    if (hasLess) for (const slot of before.keys()) if (!bySlot.has(slot)) slot_fwd.delete(markText(slotMark(slot)));
-    last = { bySlot, node, numbers, slot_fwd };
+    slot_fwd = withChanges(slot_fwd, changed, journal);
     return { slot_fwd };
   };
+};
+
+/** Where the packets of a slot go; undefined when nowhere. */
+const wayOf = (
+  binding: Binding | undefined,
+  node: string,
+  numbers: ReadonlyMap<string, number>,
+): string | undefined => {
+  if (binding === undefined) return undefined;
+  if (binding.node === node) return markText(snatMark(binding.slot));
+  const number = numbers.get(binding.node);
+  return number === undefined ? undefined : markText(gatewayMark(number, binding.slot));
+};
+
+/** The elements with others in their places, or the same map when there are none. */
+const withChanges = (
+  elements: Elements,
+  changed: ReadonlyMap<string, string | undefined>,
+  journal: MapJournal<string>,
+): Elements => {
+  if (changed.size === 0) return elements;
+  const next = new Map(elements);
+  for (const [key, value] of changed) {
+    if (value === undefined) next.delete(key);
+    else next.set(key, value);
+    journal.touch(key);
+  }
+  return journal.mark(next);
 };
 
 /** The EIPs of this node, which its own stack must not answer for. */
@@ -179,24 +187,30 @@ export const createSources = () => {
   });
 };
 
-/** The slots of one family: only lists of slots that are others, or have another address, are looked at. With none it is the same map again. */
+/** The slots of one family: only those that are others, or have another address, are looked at. The map has a journal. */
 const createSourceMap = () => {
-  let last: { readonly sources: ReadonlyMap<Source['slots'], Ip>; readonly elements: Elements };
-  last = { sources: new Map(), elements: none };
+  const journal = new MapJournal<string>();
+  let elements: Elements = journal.mark(new Map());
+  let last: ReadonlyMap<string, Source> = new Map();
   return (list: readonly Source[]): Elements => {
-    const sources = new Map(list.map(({ slots, ip }) => [slots, ip]));
-    const added = list.filter(({ slots, ip }) => last.sources.get(slots) !== ip);
-    const gone = new Set([...last.sources.keys()].filter((slots) => !sources.has(slots)).flat());
-    if (added.length === 0 && gone.size === 0) return last.elements;
-    const elements = new Map(last.elements);
-    for (const { slots, ip } of added) {
-      for (const slot of slots) {
-        gone.delete(slot);
-        elements.set(markText(snatMark(slot)), ip);
-      }
+    const sources = new Map(list.map((source) => [source.group, source]));
+    const changed = new Map<string, string | undefined>();
+    for (const [group, { slots }] of last) {
+      const now = sources.get(group)?.slots ?? [];
+      if (now === slots) continue;
+      for (const slot of exchangedBetween(slots, now)?.gone ?? slots) changed.set(markText(snatMark(slot)), undefined);
     }
-    for (const slot of gone) elements.delete(markText(snatMark(slot)));
-    last = { sources, elements };
+    // After all that are gone: a slot may have left one group for another.
+    for (const [group, { slots, ip }] of sources) {
+      const before = last.get(group);
+      const isSameIp = before?.ip === ip;
+      if (isSameIp && before.slots === slots) continue;
+      const come = isSameIp ? exchangedBetween(before.slots, slots)?.come : undefined;
+      for (const slot of come ?? slots) changed.set(markText(snatMark(slot)), ip);
+    }
+    last = sources;
+    const differing = changed.entries().filter(([mark, ip]) => elements.get(mark) !== ip);
+    elements = withChanges(elements, new Map(differing), journal);
     return elements;
   };
 };

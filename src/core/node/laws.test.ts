@@ -3,8 +3,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { emptySet, type IntervalSet, intersection, parseCidr, parseSet, union } from '../ip/index.ts';
+import { ListJournal, touchedBetween } from '../journal.ts';
 import { type Cluster, clusterFrom, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
 import { nodeInput, podOn } from '../testing/nodes.ts';
+import type { PolicyView } from '../view.ts';
 import type { NodeDesired } from './desired.ts';
 import { createNodePlanner } from './desired-for.ts';
 import type { NodeInput } from './input.ts';
@@ -23,6 +25,20 @@ const shuffled = <T>(values: readonly T[], seed: number): T[] =>
     .map((value, index) => ({ value, place: Math.imul(index + 1, seed | 1) >>> 0 }))
     .toSorted((a, b) => a.place - b.place)
     .map(({ value }) => value);
+
+/** A policy that records something else; it may be a slot of another policy, which the older one has then. */
+const changedAs = (
+  kind: 'slot' | 'node' | 'epoch',
+  policy: PolicyView,
+  other: PolicyView,
+  nodes: readonly string[],
+): PolicyView => {
+  const { recorded } = policy;
+  const { slot, eip } = other.recorded;
+  const node = nodes[recorded.epoch % nodes.length];
+  const over = { slot: { slot, eip }, node: { node, epoch: recorded.epoch + 1 }, epoch: { epoch: recorded.epoch + 1 } };
+  return { ...policy, recorded: { ...recorded, ...over[kind] } };
+};
 
 /** Every element as one text. */
 const elementsOf = ({ table }: NodeDesired): Set<string> =>
@@ -75,6 +91,45 @@ describe('what a node should hold', () => {
             const policies = input.policies.filter((_, place) => (seed >>> (place % 31)) % 2 === 0);
             const some = { ...input, policies };
             assert.deepEqual(plan(some), fresh(some));
+          }
+        }
+      }),
+      fewRuns,
+    );
+  });
+
+  it('is the same when a journal tells which policies have come, gone, or record something else', () => {
+    const steps = fc.array(fc.record({ at: fc.nat(), kind: fc.constantFrom('swap', 'slot', 'node', 'epoch') }), {
+      minLength: 3,
+      maxLength: 8,
+    });
+    fc.assert(
+      fc.property(cluster, steps, fc.nat(3), (made, changes, skipped) => {
+        for (const input of inputsOf(made)) {
+          const plan = createNodePlanner();
+          const journal = new ListJournal<PolicyView>();
+          const present = new Map(input.policies.map((policy) => [policy.key, policy]));
+          const nodes = made.view.nodes.map(({ name }) => name);
+          let last = plan({ ...input, policies: journal.mark([...present.values()]) });
+          for (const [step, { at, kind }] of changes.entries()) {
+            const policy = input.policies[at % input.policies.length];
+            const other = input.policies[(at >>> 8) % input.policies.length];
+            if (policy === undefined || other === undefined) return;
+            const before = present.get(policy.key);
+            const after =
+              kind === 'swap' ? (before === undefined ? policy : undefined) : changedAs(kind, policy, other, nodes);
+            if (after === undefined) present.delete(policy.key);
+            else present.set(policy.key, after);
+            journal.exchange(before, after);
+            // Others may have asked for a list that the planner never sees.
+            if (step % 4 === skipped) continue;
+            const some = { ...input, policies: journal.mark([...present.values()]) };
+            const now = plan(some);
+            assert.deepEqual(now, fresh(some));
+            for (const name of ['slot_fwd', 'slot_eip4', 'slot_eip6'] as const) {
+              assertTold(last.table.elements[name], now.table.elements[name]);
+            }
+            last = now;
           }
         }
       }),
@@ -173,6 +228,15 @@ describe('what a node should hold', () => {
     );
   });
 });
+
+/** Whoever goes by the journal of two maps misses nothing. */
+const assertTold = (before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): void => {
+  const touched = before === after ? new Set<string>() : touchedBetween(before, after);
+  const differing = [...new Set([...before.keys(), ...after.keys()])].filter(
+    (key) => before.get(key) !== after.get(key),
+  );
+  assert.deepEqual(new Set(differing).difference(touched ?? assert.fail('the map has no journal')), new Set());
+};
 
 const assertDisjoint = (ranges: readonly string[]): void => {
   let before: IntervalSet = emptySet;

@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { setOfIps } from '../ip/index.ts';
+import { ListJournal } from '../journal.ts';
 import { ip } from '../testing/address.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../testing/objects.ts';
 import { viewOf } from '../testing/world.ts';
-import type { TunnelView } from '../view.ts';
-import { ownershipPlanOf, ownersOf, type Roster, readyNodes, recordedEips } from './planned.ts';
+import type { PolicyView, TunnelView } from '../view.ts';
+import { createRecordedEips, ownershipPlanOf, ownersOf, type Roster, readyNodes, recordedEips } from './planned.ts';
 
 const pool = (...texts: string[]) => setOfIps(texts.map(ip));
 const electorate = { generation: 4, voters: ['a', 'b', 'c'], hasApi: false };
@@ -46,7 +48,40 @@ describe('recordedEips', () => {
     assert.deepEqual([...found.keys()], ['10.6.0.100']);
     assert.equal(found.get(ip('10.6.0.100'))?.eip.ipv6, 'fd06::100');
   });
+
+  it('is the same when a journal tells which policies are others, and the same value while it says the same', () => {
+    const records = fc.record({
+      key: fc.nat(5),
+      eip: fc.constantFrom(undefined, '10.6.0.1', '10.6.0.2'),
+      node: fc.constantFrom('a', 'b'),
+      epoch: fc.nat(2),
+      isGone: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(records, { maxLength: 30 }), (steps) => {
+        const journal = new ListJournal<PolicyView>();
+        const present = new Map<string, PolicyView>();
+        const read = createRecordedEips();
+        let last = read(journal.mark([]));
+        for (const { key, eip, node, epoch, isGone } of steps) {
+          const name = `shop/${key}`;
+          const recorded = { eip: { ipv4: eip && ip(eip), ipv6: undefined }, node, epoch, slot: key };
+          const after = isGone ? undefined : ({ key: name, recorded } as unknown as PolicyView);
+          journal.exchange(present.get(name), after);
+          if (after === undefined) present.delete(name);
+          else present.set(name, after);
+          const now = read(journal.mark([...present.values()]));
+          const afresh = recordedEips(shuffled([...present.values()], key));
+          assert.deepEqual(now, afresh);
+          if (isDeepStrictEqual(now, last)) assert.equal(now, last);
+          last = now;
+        }
+      }),
+    );
+  });
 });
+
+const shuffled = <T>(values: readonly T[], seed: number): T[] => [...values.slice(seed), ...values.slice(0, seed)];
 
 describe('ownershipPlanOf', () => {
   const rosters = [roster('one', ['10.6.0.1', '10.6.0.2'], ['a', 'b', 'c']), roster('two', ['10.7.0.1'], ['d', 'e'])];

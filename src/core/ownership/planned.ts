@@ -4,6 +4,7 @@
  */
 import { type Contender, hashText } from '../hash.ts';
 import { contains, type IntervalSet, type Ip } from '../ip/index.ts';
+import { exchangedBetween } from '../journal.ts';
 import { successorsOf } from '../succession.ts';
 import type { Eip, PolicyView, TunnelView } from '../view.ts';
 import type { Electorate, OwnershipPlan, PlannedEip } from './port.ts';
@@ -27,18 +28,72 @@ export interface RecordedEip {
   readonly epoch: number;
 }
 
-/** The EIPs that policies record, by the address that stands for each. Of several records the one of the latest epoch counts. */
-export const recordedEips = (policies: readonly PolicyView[]): ReadonlyMap<Ip, RecordedEip> => {
-  const found = new Map<Ip, RecordedEip>();
-  for (const { recorded } of policies) {
-    const { eip, node, epoch, slot } = recorded;
-    const key = standFor(eip);
-    if (key === undefined || node === undefined || slot === undefined) continue;
-    const known = found.get(key);
-    if (known === undefined || known.epoch < epoch) found.set(key, { eip, node, epoch });
-  }
-  return found;
+/** The EIPs that policies record, by the address that stands for each. */
+export const recordedEips = (policies: readonly PolicyView[]): ReadonlyMap<Ip, RecordedEip> =>
+  createRecordedEips()(policies);
+
+/**
+ * Makes a function that reads the EIPs that policies record. Of several records of an EIP the one of the latest epoch counts, and
+ * of those the one of the first policy by name, so that all nodes come to the same. It remembers its last call: only policies
+ * that are others are read, if it is known which, and with the same records it is the same map again.
+ */
+export const createRecordedEips = (): ((policies: readonly PolicyView[]) => ReadonlyMap<Ip, RecordedEip>) => {
+  const recordersByEip = new Map<Ip, Set<PolicyView>>();
+  let read: readonly PolicyView[] = [];
+  let found: ReadonlyMap<Ip, RecordedEip> = new Map();
+  return (policies) => {
+    const exchanged = exchangedBetween(read, policies);
+    read = policies;
+    if (exchanged === undefined) recordersByEip.clear();
+    const touched = new Set<Ip>(exchanged === undefined ? found.keys() : []);
+    for (const policy of exchanged?.gone ?? []) {
+      const key = recordKey(policy);
+      if (key === undefined) continue;
+      recordersByEip.get(key)?.delete(policy);
+      touched.add(key);
+    }
+    for (const policy of exchanged?.come ?? policies) {
+      const key = recordKey(policy);
+      if (key === undefined) continue;
+      const recorders = recordersByEip.get(key);
+      if (recorders === undefined) recordersByEip.set(key, new Set([policy]));
+      else recorders.add(policy);
+      touched.add(key);
+    }
+    const next = new Map(found);
+    let isSame = true;
+    for (const key of touched) {
+      const record = latestOf(recordersByEip.get(key) ?? []);
+      if (isSameRecord(record, found.get(key))) continue;
+      isSame = false;
+      if (record !== undefined) next.set(key, record);
+      else {
+        next.delete(key);
+        recordersByEip.delete(key);
+      }
+    }
+    if (!isSame) found = next;
+    return found;
+  };
 };
+
+/** The address that stands for the EIP that a policy records with a node and a slot; undefined when it does not. */
+const recordKey = ({ recorded: { eip, node, slot } }: PolicyView): Ip | undefined =>
+  node === undefined || slot === undefined ? undefined : standFor(eip);
+
+const latestOf = (policies: Iterable<PolicyView>): RecordedEip | undefined => {
+  let latest: PolicyView | undefined;
+  for (const policy of policies) {
+    const isLater = latest === undefined || policy.recorded.epoch > latest.recorded.epoch;
+    if (isLater || (policy.recorded.epoch === latest?.recorded.epoch && policy.key < latest.key)) latest = policy;
+  }
+  if (latest?.recorded.node === undefined) return undefined;
+  const { eip, node, epoch } = latest.recorded;
+  return { eip, node, epoch };
+};
+
+const isSameRecord = (a: RecordedEip | undefined, b: RecordedEip | undefined): boolean =>
+  a?.node === b?.node && a?.epoch === b?.epoch && a?.eip.ipv4 === b?.eip.ipv4 && a?.eip.ipv6 === b?.eip.ipv6;
 
 /** Nodes whose tunnels the controller calls Ready. */
 export const readyNodes = (tunnels: readonly TunnelView[]): ReadonlySet<string> =>

@@ -1,4 +1,5 @@
 /** What must change in the containers so that they hold what is desired. Pure. */
+import { touchedBetween } from '../../core/journal.ts';
 import { isJoinedInterval, type StoredElements, type StoredName, storedContainers } from './stored.ts';
 
 /** How one set or map changes. */
@@ -26,6 +27,33 @@ export const differingIn = (changes: readonly ContainerChange[]): number =>
   changes.reduce((sum, { differing }) => sum + differing, 0);
 
 const diffContainer = (
+  name: StoredName,
+  actual: ReadonlyMap<string, string>,
+  desired: ReadonlyMap<string, string>,
+): ContainerChange => {
+  const touched = isWrittenWhole(name) ? undefined : touchedBetween(actual, desired);
+  return touched === undefined
+    ? comparedContainer(name, actual, desired)
+    : touchedContainer(name, actual, desired, touched);
+};
+
+/** The change of a container that differs in no other keys than these. */
+const touchedContainer = (
+  name: StoredName,
+  actual: ReadonlyMap<string, string>,
+  desired: ReadonlyMap<string, string>,
+  touched: ReadonlySet<string>,
+): ContainerChange => {
+  const keys = [...touched].filter((key) => actual.get(key) !== desired.get(key));
+  const deletedKeys = keys.filter((key) => actual.has(key));
+  const added = keys.flatMap((key) => {
+    const value = desired.get(key);
+    return value === undefined ? [] : [[key, value] as const];
+  });
+  return { name, isFlushed: false, deletedKeys, added, differing: keys.length };
+};
+
+const comparedContainer = (
   name: StoredName,
   actual: ReadonlyMap<string, string>,
   desired: ReadonlyMap<string, string>,

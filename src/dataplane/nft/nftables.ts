@@ -31,12 +31,12 @@ import {
 import { chainsFor } from './ruleset.ts';
 import { Signatures } from './signatures.ts';
 import {
+  createStoring,
   noElements,
   type StoredElements,
   type StoredName,
   sizeOf,
   storedContainers,
-  storedOf,
   TABLE,
 } from './stored.ts';
 
@@ -105,6 +105,7 @@ const LIMIT_MS = 60_000;
 class KernelTable implements Nftables {
   readonly #deps: NftablesDeps;
   readonly #signatures: Signatures;
+  readonly #stored = createStoring();
   /** Undefined: there is no table, or its containers are not ours. */
   #held: Held | undefined;
   /** True: what is held must be read first. */
@@ -173,7 +174,7 @@ class KernelTable implements Nftables {
 
   async #apply(desired: TableDesired): Promise<TableOutcome> {
     const text = renderTable(desired.settings);
-    const elements = storedOf(desired.elements);
+    const elements = this.#stored(desired.elements);
     const wanted: Held = {
       text,
       elements,

@@ -2,6 +2,7 @@
  * What the table keeps: its sets and maps, and what their elements are made from. Chains, which say what an element does
  * to a packet, are in ruleset.ts.
  */
+import { touchedBetween } from '../../core/journal.ts';
 import { containers, type TableElements } from '../../core/node/desired.ts';
 import { markText } from '../../core/node/numbers.ts';
 
@@ -86,14 +87,40 @@ export const isJoinedInterval = (name: StoredName): boolean => {
 };
 
 /** The elements of all containers, for what is desired. */
-export const storedOf = (elements: TableElements): StoredElements => ({
-  ...elements,
-  sent4: addressesOf(elements.slot_eip4),
-  sent6: addressesOf(elements.slot_eip6),
-  received4: addressesOf(elements.slot_eip4),
-  received6: addressesOf(elements.slot_eip6),
-  drops: dropElements,
-});
+export const storedOf = (elements: TableElements): StoredElements => createStoring()(elements);
+
+/** Makes a function that does so again and again: it remembers its last call, and reads only slots that are others. */
+export const createStoring = (): ((elements: TableElements) => StoredElements) => {
+  const [addresses4, addresses6] = [createAddresses(), createAddresses()];
+  return (elements) => {
+    const [ipv4, ipv6] = [addresses4(elements.slot_eip4), addresses6(elements.slot_eip6)];
+    return { ...elements, sent4: ipv4, sent6: ipv6, received4: ipv4, received6: ipv6, drops: dropElements };
+  };
+};
+
+/** Makes a function that tells the addresses that slots leave with; the same value while it says the same, so that nobody compares it in vain. */
+const createAddresses = () => {
+  const slotsByAddress = new Map<string, number>();
+  let addresses: ReadonlyMap<string, string> = new Map();
+  let last: ReadonlyMap<string, string> = new Map();
+  const count = (ip: string | undefined, more: number): void => {
+    if (ip === undefined) return;
+    const now = (slotsByAddress.get(ip) ?? 0) + more;
+    if (now === 0) slotsByAddress.delete(ip);
+    else slotsByAddress.set(ip, now);
+  };
+  return (slots: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
+    if (slots === last) return addresses;
+    for (const mark of touchedBetween(last, slots) ?? new Set(last.keys()).union(slots)) {
+      count(last.get(mark), -1);
+      count(slots.get(mark), 1);
+    }
+    last = slots;
+    const isSame = addresses.size === slotsByAddress.size && slotsByAddress.keys().every((ip) => addresses.has(ip));
+    if (!isSame) addresses = new Map(slotsByAddress.keys().map((ip) => [ip, '']));
+    return addresses;
+  };
+};
 
 const empty: ReadonlyMap<string, string> = new Map();
 
@@ -106,15 +133,6 @@ export const noElements: StoredElements = Object.fromEntries(
 /** How many elements there are in all containers. */
 export const sizeOf = (elements: StoredElements): number =>
   Object.values(elements).reduce((sum, { size }) => sum + size, 0);
-
-const known = new WeakMap<ReadonlyMap<string, string>, ReadonlyMap<string, string>>();
-
-/** The addresses that slots leave with; the same value for the same slots, so that nobody compares it in vain. */
-const addressesOf = (slots: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
-  const found = known.get(slots) ?? new Map(slots.values().map((ip) => [ip, '']));
-  known.set(slots, found);
-  return found;
-};
 
 const dropElements: ReadonlyMap<string, string> = new Map(
   Object.values(dropReasons).map((number) => [markText(number), '']),

@@ -1,0 +1,101 @@
+/**
+ * Groups: bindings that fare alike, because they leave from one node with the same addresses. Thousands of policies may share
+ * an EIP, and what becomes of it is decided once.
+ */
+import { ListJournal, touchedBetween } from '../journal.ts';
+import { standFor } from '../ownership/planned.ts';
+import type { Eip } from '../view.ts';
+import type { Binding, Bindings } from './bindings.ts';
+import type { NodeOwnership } from './input.ts';
+
+export interface Group {
+  /** No two groups have the same. */
+  readonly key: string;
+  readonly eip: Eip;
+  readonly node: string;
+  /** True: they leave with the addresses of their node. */
+  readonly usesNodeIp: boolean;
+  readonly bindings: readonly Binding[];
+  /** Their slots. The list has a journal. */
+  readonly slots: readonly number[];
+}
+
+/** A group in the making. */
+interface Members {
+  readonly bindings: Set<Binding>;
+  readonly slots: Set<number>;
+  readonly journal: ListJournal<number>;
+}
+
+/** Makes a function that groups all bindings. It remembers its last call, and makes only groups anew whose bindings are others. */
+export const createGroups = () => {
+  const membersByKey = new Map<string, Members>();
+  const groups = new Map<string, Group>();
+  let last: Bindings['bySlot'] = new Map();
+  const membersOf = (key: string): Members => {
+    const known = membersByKey.get(key);
+    if (known !== undefined) return known;
+    const members = { bindings: new Set<Binding>(), slots: new Set<number>(), journal: new ListJournal<number>() };
+    membersByKey.set(key, members);
+    return members;
+  };
+  return (bySlot: Bindings['bySlot']): readonly Group[] => {
+    const touched = touchedBetween(last, bySlot) ?? new Set(last.keys()).union(bySlot);
+    const changed = new Map<string, Binding>();
+    for (const slot of touched) {
+      const [gone, come] = [last.get(slot), bySlot.get(slot)];
+      if (gone === come) continue;
+      if (gone !== undefined) {
+        const key = keyOf(gone);
+        const { bindings, slots, journal } = membersOf(key);
+        bindings.delete(gone);
+        slots.delete(slot);
+        journal.exchange(slot, undefined);
+        changed.set(key, gone);
+      }
+      if (come !== undefined) {
+        const key = keyOf(come);
+        const { bindings, slots, journal } = membersOf(key);
+        bindings.add(come);
+        slots.add(slot);
+        journal.exchange(undefined, slot);
+        changed.set(key, come);
+      }
+    }
+    last = bySlot;
+    for (const [key, { policy, node, spec }] of changed) {
+      const { bindings, slots, journal } = membersOf(key);
+      if (bindings.size === 0) {
+        groups.delete(key);
+        membersByKey.delete(key);
+        continue;
+      }
+      const { eip } = policy.recorded;
+      const usesNodeIp = leavesAsNode(eip, spec);
+      groups.set(key, { key, eip, node, usesNodeIp, bindings: [...bindings], slots: journal.mark([...slots]) });
+    }
+    return [...groups.values()];
+  };
+};
+
+/** The groups that leave on a node, or may come to. */
+export const localGroups = (
+  groups: readonly Group[],
+  node: string,
+  standbys: NodeOwnership['standbys'] | undefined,
+  holds: NodeOwnership['holds'] | undefined,
+): readonly Group[] =>
+  groups.filter((group) => {
+    if (group.node === node) return true;
+    const eip = standFor(group.eip);
+    return eip !== undefined && (standbys?.has(eip) === true || holds?.has(eip) === true);
+  });
+
+const keyOf = ({ policy, spec, node }: Binding): string => {
+  const { eip } = policy.recorded;
+  return `${eip.ipv4 ?? ''} ${eip.ipv6 ?? ''} ${node} ${leavesAsNode(eip, spec)}`;
+};
+
+/** True when a policy leaves with the address of its node. */
+const leavesAsNode = ({ ipv4, ipv6 }: Eip, { address }: Binding['spec']): boolean =>
+  ipv4 === undefined && ipv6 === undefined && address.kind === 'nodeIp';
