@@ -5,6 +5,7 @@
  */
 import { EgressError } from '../api/error.ts';
 import { failoverNames } from '../api/names.ts';
+import type { PolicyView } from '../core/view.ts';
 import type { ConfigSource } from '../runtime/config/source.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import { Loop } from '../runtime/control/loop.ts';
@@ -12,6 +13,7 @@ import type { KubeClient } from '../runtime/kube/client.ts';
 import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import type { Informer } from '../runtime/kube/informer.ts';
 import { problemLog } from '../runtime/kube/problem-log.ts';
+import type { StoreChange } from '../runtime/kube/store.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { Metrics } from '../runtime/process/metrics.ts';
@@ -127,6 +129,11 @@ export class Agent {
       onOpened: () => this.#report(),
       onHappening: (happening) => this.#hear(happening),
     });
+    const foresee = (change: StoreChange<PolicyView>): void => {
+      if (change.kind === 'put') this.#keeper?.foresee(change.value);
+    };
+    this.#caches.policies.subscribe(foresee);
+    this.#caches.clusterPolicies.subscribe(foresee);
     this.#caches.tunnels.subscribe((change) => {
       if (change.key === node && change.previous === undefined) this.#reporter.repeat();
     });

@@ -72,6 +72,31 @@ describe('Claims', () => {
     assert.equal(segment.openSockets, 0);
   });
 
+  it('asks about an EIP that is foreseen at once, and not again when it is decided on', async () => {
+    const claims = openClaims();
+    const interfacesOf = () => ['eth0'];
+    claims.foresee(first.ip, interfacesOf, []);
+    claims.foresee(second.ip, interfacesOf, []);
+    claims.foresee(first.ip, interfacesOf, []);
+    assert.deepEqual(states(claims), ['192.0.2.1 probing', '2001:db8::2 probing']);
+    await clock.advance(24);
+    const asked = segment.sent.length;
+    // Of two, the second is not wanted after all.
+    assert.equal(claims.judge(wanting(first), []), true);
+    assert.deepEqual([states(claims), segment.sent.length], [['192.0.2.1 probing'], asked]);
+    await clock.advance(1);
+    assert.deepEqual([states(claims), changes], [[], 1]);
+    assert.equal(claims.judge(wanting(first, second), []), true, 'what was forgotten is asked about again');
+    assert.deepEqual(states(claims), ['2001:db8::2 probing']);
+  });
+
+  it('does not ask about what is foreseen and held, here or elsewhere', () => {
+    const claims = openClaims([first.ip]);
+    claims.foresee(first.ip, () => ['eth0'], []);
+    claims.foresee(second.ip, () => ['eth0'], [tunnelOf('b', [second.ip])]);
+    assert.deepEqual([states(claims), segment.sent], [[], []]);
+  });
+
   it('does not claim what another machine has, asks again every 30 s, and takes it when it is free', async () => {
     const machine = segment.host('66:00:00:00:00:99');
     machine.addresses.add(first.ip);

@@ -102,6 +102,18 @@ export class Claims {
     return this.#publish();
   }
 
+  /**
+   * Begins to ask about an EIP that is about to be decided on, because the answer takes as long as a decision. Nothing else
+   * comes of it: one that is not wanted then is forgotten by `judge`.
+   */
+  foresee(ip: Ip, interfacesOf: (ip: Ip) => readonly string[], tunnels: NodeInput['tunnels']): void {
+    const { node } = this.#deps;
+    if (this.#knownByIp.has(ip) || this.#held.has(ip)) return;
+    if (tunnels.some((other) => other.node !== node && other.held.some((held) => held.ip === ip))) return;
+    this.#probe({ ip, interfaces: interfacesOf(ip) }, 'probing');
+    this.#publish();
+  }
+
   /** Resolves when no EIP is asked about for the first time any more: at the latest after the time to answer. Then onChange was called. */
   async settled(): Promise<void> {
     await Promise.all([...this.#knownByIp.values()].map(({ answered }) => answered));

@@ -33,6 +33,8 @@ export interface Gathering {
   gather(): Gathered;
   /** What the protocol of owners goes by, as the caches are now. */
   ownershipFacts(): OwnershipFacts;
+  /** One of these lists alone. */
+  tunnels(): Gathered['tunnels'];
   /** The versions that the lists stand for. */
   revisions(): Revisions;
   /** Labels of the node itself; none until it was read. */
@@ -94,6 +96,7 @@ export const createGathering = (caches: Caches, onChange: OnChange, node: string
       tunnels: tunnels(),
       policies: policies(),
     }),
+    tunnels,
     revisions: () => {
       known = {
         policies: caches.policies.version ?? known.policies,

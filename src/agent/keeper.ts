@@ -9,11 +9,13 @@ import { isReason, type Reason } from '../api/reasons.ts';
 import { finding } from '../core/finding.ts';
 import type { Ip } from '../core/ip/index.ts';
 import { asRecorded, type Owners } from '../core/node/bindings.ts';
+import { announcingInterfaces } from '../core/node/claims.ts';
 import type { NodeDesired, NodeProblem, TableDesired } from '../core/node/desired.ts';
 import { createNodePlanner } from '../core/node/desired-for.ts';
 import { type HostView, type NodeInput, type NodeOwnership, type NodeSettings, parentIn } from '../core/node/input.ts';
 import { movedBetween, switchedTo } from '../core/node/switching.ts';
-import type { PolicyView } from '../core/view.ts';
+import { familiesIn } from '../core/node/tunnel-ends.ts';
+import { ofPair, type PolicyView } from '../core/view.ts';
 import type { ParentChoice } from '../dataplane/ip/host.ts';
 import type { Network } from '../dataplane/ip/network.ts';
 import type { PassResult } from '../runtime/control/loop.ts';
@@ -78,6 +80,20 @@ export class Keeper {
   distrust(part: KernelPart): void {
     this.#deps.applier.distrust(part);
     if (part === 'network') this.#isHostStale = true;
+  }
+
+  /** Says that a policy is recorded with this node: its EIP is asked about at once, beside whatever is under way. */
+  foresee({ recorded }: PolicyView): void {
+    const { node, config, claims, gathering } = this.#deps;
+    const host = this.#host?.view;
+    // Without a node to go by the next pass asks, as it does for all that was not foreseen.
+    if (recorded.node !== node || host === undefined || this.#inForce.desired === undefined) return;
+    const settings = nodeSettingsOf(config.current);
+    const interfacesOf = (ip: Ip) => announcingInterfaces(host, settings)(ip);
+    for (const family of familiesIn(settings)) {
+      const ip = ofPair(recorded.eip, family);
+      if (ip !== undefined) claims.foresee(ip, interfacesOf, gathering.tunnels());
+    }
   }
 
   /**

@@ -162,7 +162,7 @@ const createClaimList = (interfacesFor: (ip: Ip) => readonly string[]) => {
 };
 
 /** Finds the interfaces of an EIP: those that have it on link, else the one of the tunnel, where the router is. */
-const announcingInterfaces = (host: HostView, settings: NodeSettings): ((ip: Ip) => readonly string[]) => {
+export const announcingInterfaces = (host: HostView, settings: NodeSettings): ((ip: Ip) => readonly string[]) => {
   const isAnnounced = (name: string): boolean => !settings.notAnnounced.some((pattern) => pattern.test(name));
   const links = host.interfaces.filter(({ name }) => isAnnounced(name)).map((one) => ({ ...one, on: onLink(one) }));
   const fallback = [parentIn(host)?.name].filter((name) => name !== undefined).filter(isAnnounced);
