@@ -3,7 +3,7 @@
  * 100 pods of the node, with the kernel of a network namespace. Memory and idle processor time, how long its start takes,
  * and how long a pod and a policy take from the API server to the kernel. Limits instead of a baseline.
  *
- *   node bench/agent.ts [--policies 5000] [--pods 100] [--eips 40] [--idle-seconds 30] [--node-options '...']
+ *   node bench/agent.ts [--policies 5000] [--pods 100] [--eips 40] [--idle-seconds 60] [--node-options '...']
  *     [--role alone|worker|witness|gateway] [--map]
  */
 import { spawn } from 'node:child_process';

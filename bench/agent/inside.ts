@@ -21,7 +21,7 @@ const { values: options } = parseArgs({
     policies: { type: 'string', default: '5000' },
     pods: { type: 'string', default: '100' },
     eips: { type: 'string', default: '40' },
-    'idle-seconds': { type: 'string', default: '30' },
+    'idle-seconds': { type: 'string', default: '60' },
     'node-options': { type: 'string', default: chartOptions },
     role: { type: 'string', default: 'worker' },
     map: { type: 'boolean', default: false },
@@ -67,6 +67,8 @@ async function run(role: Role): Promise<void> {
       const before = agent.cpuSeconds();
       await sleep(idleSeconds * 1_000);
       line('idle, % of a core', ((agent.cpuSeconds() - before) / idleSeconds) * 100, limits.idlePercent);
+      // Pages of the program that were let go come back when they are used.
+      line('memory after idling, MB', agent.rssMb(), limits.rssMb);
     }
     const feed = openFeed();
     for (const [what, { come, go }] of Object.entries(changes)) {

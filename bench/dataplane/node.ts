@@ -1,6 +1,5 @@
 /** A node in the hands of the agent's own code: network, table and gate. */
 import { callInside } from '../../lab/net/enter.ts';
-import { isIpv4, isIpv6 } from '../../src/core/ip/index.ts';
 import type { NodeDesired } from '../../src/core/node/desired.ts';
 import { createGateTables, openLatch } from '../../src/dataplane/gate/gate.ts';
 import { loadRouteSocket, withRouteSocket } from '../../src/dataplane/ip/netlink.ts';
@@ -19,15 +18,13 @@ const [libc, openRouteSocket, openLibrary] = await Promise.all([loadLibc(), load
 
 /** Nobody renews what is held here: it is to outlast every run. */
 const leaseMs = 24 * 3_600_000;
-/** What one transaction of the gate can hold of each family; see the page of src/dataplane/gate. */
-const mostHeld = 1_000;
 
 export interface Node {
   readonly network: Network;
   readonly table: Nftables;
   /** Applies a whole NodeDesired in the order of the agent; throws if anything is refused. */
   apply(desired: NodeDesired): Promise<void>;
-  /** Makes the gate and opens it for what the node owns; of more EIPs than it has room for, for the last ones. */
+  /** Makes the gate and opens it for what the node owns. */
   openGate(desired: NodeDesired): Promise<void>;
 }
 
@@ -69,12 +66,7 @@ export function openNode(namespace: string, file: StateFile = memoryStateFile())
     openGate: async ({ claims }) => {
       await createGateTables(inside, settings.device).prepare();
       const latch = callInside(path, () => openLatch(libc, () => 1));
-      const ips = [isIpv4, isIpv6].flatMap((isOfFamily) =>
-        claims
-          .map(({ ip }) => ip)
-          .filter(isOfFamily)
-          .slice(-mostHeld),
-      );
+      const ips = claims.map(({ ip }) => ip);
       const refused =
         latch.cover(ips) ??
         latch.hold(

@@ -59,6 +59,8 @@ export async function makeSite(name: string): Promise<Site> {
       await site.run(member, ['sysctl', '-qw', ...settingsOf(member)]);
       await site.ip(member, ['link set lo up']);
     }
+    // A switch has no firewall. Where the kernel has none for bridges there is no such setting, which -e is for.
+    await site.run('fabric', ['sysctl', '-qew', ...switchSettings]);
     await site.ip('fabric', ['link add br0 type bridge forward_delay 0 mcast_snooping 0', 'link set br0 up']);
     for (const member of ['worker', 'gateway', 'outside'] as const) await tieNode(site, member);
     for (const member of ['pod', 'bystander'] as const) await tiePod(site, member);
@@ -96,6 +98,8 @@ function siteNamed(name: string): Site {
     },
   };
 }
+
+const switchSettings = ['net.bridge.bridge-nf-call-iptables=0', 'net.bridge.bridge-nf-call-ip6tables=0'];
 
 const settingsOf = (member: Member): string[] => [
   'net.ipv6.conf.all.accept_dad=0',

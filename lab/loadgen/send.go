@@ -102,14 +102,13 @@ func flows(sourceText, hostText string, count, first int) (cost, error) {
 		return cost{}, err
 	}
 	defer syscall.Close(fd)
-	// A raw socket takes the destination from connect and the whole packet from write.
-	if err := syscall.Connect(fd, socketAddress(host, 0)); err != nil {
-		return cost{}, err
-	}
 	packet := newPacket(source, host, sinkPort)
+	address, size := rawAddress(host)
 	return timed(count, func(index int) bool {
 		packet.setSourcePort(uint16(first + index))
-		_, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&packet.bytes[0])), uintptr(len(packet.bytes)))
+		// Not connected: packets of a connected socket have one hash in common, and all flows would be one in a tunnel.
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd),
+			uintptr(unsafe.Pointer(&packet.bytes[0])), uintptr(len(packet.bytes)), 0, uintptr(address), size)
 		return errno == 0
 	}), nil
 }
@@ -140,6 +139,16 @@ func familyOf(host netip.Addr) int {
 		return syscall.AF_INET
 	}
 	return syscall.AF_INET6
+}
+
+// rawAddress is the address of a host as system calls take it, with its size.
+func rawAddress(host netip.Addr) (unsafe.Pointer, uintptr) {
+	if host.Is4() {
+		address := &syscall.RawSockaddrInet4{Family: syscall.AF_INET, Addr: host.As4()}
+		return unsafe.Pointer(address), unsafe.Sizeof(*address)
+	}
+	address := &syscall.RawSockaddrInet6{Family: syscall.AF_INET6, Addr: host.As16()}
+	return unsafe.Pointer(address), unsafe.Sizeof(*address)
 }
 
 func socketAddress(host netip.Addr, port int) syscall.Sockaddr {

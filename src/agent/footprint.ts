@@ -26,8 +26,11 @@ export interface FootprintDeps {
 
 /** How long nothing was done before something is given back. */
 const quietMs = 3_000;
-/** When pages are let go for the second time: a collection, and what is compiled anew after it, need many that nothing else does. */
-const settledMs = 2_000;
+/**
+ * When pages are let go again, each time after the last: a collection, what is compiled anew after it, and what is done for the
+ * first time after that need many that nothing else does.
+ */
+const settledMs = [2_000, 20_000] as const;
 /** Giving back is worth its time only for more than this, of memory of its own. */
 const worthBytes = 12e6;
 
@@ -36,7 +39,8 @@ export class Footprint {
   /** What was left when something was given back last. */
   #leftBytes = 0;
   #isClosed = false;
-  #cancel = (): void => {};
+  #cancelRelief = (): void => {};
+  #cancelDrop = (): void => {};
 
   constructor(deps: FootprintDeps) {
     this.#deps = deps;
@@ -45,23 +49,31 @@ export class Footprint {
   /** Says that work was done. Call it as often as it is. */
   worked(): void {
     if (this.#isClosed) return;
-    this.#cancel();
-    this.#cancel = this.#deps.clock.after(quietMs, () => this.#relieve());
+    this.#cancelRelief();
+    this.#cancelRelief = this.#deps.clock.after(quietMs, () => this.#relieve());
   }
 
   /** Ends it: nothing is given back any more. May be called twice. */
   close(): void {
     this.#isClosed = true;
-    this.#cancel();
+    this.#cancelRelief();
+    this.#cancelDrop();
   }
 
   #relieve(): void {
-    const { clock, memory } = this.#deps;
+    const { memory } = this.#deps;
     if (memory.ownBytes() < this.#leftBytes + worthBytes) return;
     memory.collect();
-    memory.dropPages();
     this.#leftBytes = memory.ownBytes();
-    this.#cancel = clock.after(settledMs, () => memory.dropPages());
+    this.#drop(settledMs);
+  }
+
+  /** Lets go of pages, and again after each of these times, also when there is a little work in between: it takes some milliseconds. */
+  #drop([waitMs, ...later]: readonly number[]): void {
+    const { clock, memory } = this.#deps;
+    this.#cancelDrop();
+    memory.dropPages();
+    if (waitMs !== undefined) this.#cancelDrop = clock.after(waitMs, () => this.#drop(later));
   }
 }
 

@@ -66,6 +66,8 @@ export class TestApiServer {
       options.tls === undefined
         ? createServer(listener)
         : createTlsServer({ ...options.tls, requestCert: options.tls.ca !== undefined }, listener);
+    // A real one keeps connections for minutes; Node's five seconds would make whoever reports now and then connect each time.
+    this.#server.keepAliveTimeout = 120_000;
     this.#store.subscribe((change) => {
       for (const [watch, collection] of this.#watches) {
         if (collection === change.collection) watch.send(change);
