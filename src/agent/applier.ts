@@ -15,7 +15,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { EgressError } from '../api/error.ts';
 import { type Finding, finding } from '../core/finding.ts';
 import type { Ip } from '../core/ip/index.ts';
-import { touchedBetween } from '../core/journal.ts';
+import { keysToCompare } from '../core/journal.ts';
 import type { NetworkDesired, NodeDesired, NodeProblem, TableDesired } from '../core/node/desired.ts';
 import { isSnatMark, SLOT_MASK } from '../core/node/numbers.ts';
 import type { Kernel, KernelPart } from './kernel.ts';
@@ -234,7 +234,7 @@ const createSlotReader = () => {
   return (forward: ReadonlyMap<string, string>) => {
     const touched = new Set<number>();
     [slots, here] = [new Set(slots), new Set(here)];
-    for (const mark of touchedBetween(last, forward) ?? new Set(last.keys()).union(forward)) {
+    for (const mark of keysToCompare(last, forward)) {
       const way = forward.get(mark);
       if (way === last.get(mark)) continue;
       const slot = slotIn(mark);

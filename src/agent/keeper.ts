@@ -186,8 +186,10 @@ export class Keeper {
     const { claims, isolation } = this.#deps;
     const policies = isolation.cover(gathered.policies);
     const desired = this.#desiredFor(gathered, host, policies);
-    if (!claims.judge(desired, gathered.tunnels)) return desired;
+    const isOther = claims.judge(desired, gathered.tunnels);
+    // Some may have been foreseen, so that nothing is other now.
     if (!desired.table.settings.isGated) await claims.settled();
+    else if (!isOther) return desired;
     return this.#desiredFor(gathered, host, policies);
   }
 

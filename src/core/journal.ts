@@ -109,3 +109,7 @@ export const touchedBetween = <K>(
   // The journal of maps with such keys noted nothing else.
   return notes && (new Set(notes) as ReadonlySet<unknown> as ReadonlySet<K>);
 };
+
+/** The keys in which two maps may differ: those that were touched, or all when nobody knows. */
+export const keysToCompare = <K>(earlier: ReadonlyMap<K, unknown>, later: ReadonlyMap<K, unknown>): ReadonlySet<K> =>
+  touchedBetween(earlier, later) ?? new Set(earlier.keys()).union(later);

@@ -2,7 +2,7 @@
  * Groups: bindings that fare alike, because they leave from one node with the same addresses. Thousands of policies may share
  * an EIP, and what becomes of it is decided once.
  */
-import { ListJournal, touchedBetween } from '../journal.ts';
+import { keysToCompare, ListJournal } from '../journal.ts';
 import { standFor } from '../ownership/planned.ts';
 import type { Eip } from '../view.ts';
 import type { Binding, Bindings } from './bindings.ts';
@@ -40,7 +40,7 @@ export const createGroups = () => {
     return members;
   };
   return (bySlot: Bindings['bySlot']): readonly Group[] => {
-    const touched = touchedBetween(last, bySlot) ?? new Set(last.keys()).union(bySlot);
+    const touched = keysToCompare(last, bySlot);
     const changed = new Map<string, Binding>();
     for (const slot of touched) {
       const [gone, come] = [last.get(slot), bySlot.get(slot)];

@@ -2,7 +2,7 @@
  * What the table keeps: its sets and maps, and what their elements are made from. Chains, which say what an element does
  * to a packet, are in ruleset.ts.
  */
-import { touchedBetween } from '../../core/journal.ts';
+import { keysToCompare } from '../../core/journal.ts';
 import { containers, type TableElements } from '../../core/node/desired.ts';
 import { markText } from '../../core/node/numbers.ts';
 
@@ -111,7 +111,7 @@ const createAddresses = () => {
   };
   return (slots: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
     if (slots === last) return addresses;
-    for (const mark of touchedBetween(last, slots) ?? new Set(last.keys()).union(slots)) {
+    for (const mark of keysToCompare(last, slots)) {
       count(last.get(mark), -1);
       count(slots.get(mark), 1);
     }
