@@ -18,8 +18,8 @@ import type { Ip } from '../core/ip/index.ts';
 import { keysToCompare } from '../core/journal.ts';
 import type { NetworkDesired, NodeDesired, NodeProblem, TableDesired } from '../core/node/desired.ts';
 import { isSnatMark, SLOT_MASK } from '../core/node/numbers.ts';
+import { isSameSet } from '../core/same.ts';
 import type { Kernel, KernelPart } from './kernel.ts';
-import { isSameSet } from './ownership/same.ts';
 
 /** Told about what applying did. */
 export interface ApplierHooks {
@@ -75,8 +75,6 @@ export class Applier {
   /** True: nobody tells when others change that, so that it is told anew when everything is looked at. */
   #isCoverDoubted = false;
   #connected: Settled;
-  /** True when its slots are those that were read last. */
-  #isConnectedKnown = false;
   #hasTable: boolean;
   readonly #slotsIn = createSlotReader();
   /** What `#connected` was read from. */
@@ -182,23 +180,21 @@ export class Applier {
     const last = this.#forgottenFor;
     if (table.elements.slot_fwd === last?.table.elements.slot_fwd && isSameEips(desired, last)) return true;
     const { slots, eips, here } = this.#connected;
-    const { touched, ...slotsNow } = this.#slotsIn(table.elements.slot_fwd);
+    const { before, touched, ...slotsNow } = this.#slotsIn(table.elements.slot_fwd);
     // An EIP that was lost may come back in a moment, and its connections with it: they stay while it lies ready here.
     const now = { ...slotsNow, eips: eipsIn(desired) };
     // While no agent was there, any slot may have left here. A node without EIPs has translated nothing.
     const wereHere = last === undefined && eips.size > 0 ? slots : here;
-    const some = this.#isConnectedKnown ? touched : slots.union(now.slots);
+    const some = slots === before ? touched : slots.union(now.slots);
     const gone = {
       slots: [...some].filter((slot) => slots.has(slot) && !now.slots.has(slot)),
       eips: without(eips, now.eips),
       here: [...some].filter((slot) => now.here.has(slot) && !here.has(slot) && slots.has(slot)),
       elsewhere: [...some].filter((slot) => wereHere.has(slot) && !now.here.has(slot) && now.slots.has(slot)),
     };
-    this.#isConnectedKnown = false;
     try {
       if (Object.values(gone).some(({ length }) => length > 0)) await this.#kernel.conntrack.forget(gone);
       this.#connected = now;
-      this.#isConnectedKnown = true;
       this.#forgottenFor = desired;
       return true;
     } catch (error) {
@@ -225,14 +221,14 @@ export const slotsOf = (slotForward: ReadonlyMap<string, string>): ReadonlySet<n
   createSlotReader()(slotForward).slots;
 
 /**
- * Makes a function that reads which slots a kernel forwards, and which of them leave from its node; and which of that may be
- * other than at its last call, because it reads nothing else.
+ * Makes a function that reads which slots a kernel forwards, and which of them leave from its node; and with which of them that is
+ * other than at its last call, when it gave `before`: it reads nothing else.
  */
 const createSlotReader = () => {
   let last: ReadonlyMap<string, string> = new Map();
   let [slots, here] = [new Set<number>(), new Set<number>()];
   return (forward: ReadonlyMap<string, string>) => {
-    const touched = new Set<number>();
+    const [before, touched] = [slots, new Set<number>()];
     [slots, here] = [new Set(slots), new Set(here)];
     for (const mark of keysToCompare(last, forward)) {
       const way = forward.get(mark);
@@ -245,7 +241,7 @@ const createSlotReader = () => {
       else here.delete(slot);
     }
     last = forward;
-    return { slots, here, touched };
+    return { slots, here, before, touched };
   };
 };
 

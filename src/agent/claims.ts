@@ -88,10 +88,8 @@ export class Claims {
     }
     const unknown = [...wanted.values()].filter(({ ip }) => !this.#knownByIp.has(ip));
     if (unknown.length > 0) {
-      const others = tunnels.filter(({ node }) => node !== this.#deps.node);
-      const reported = others.flatMap(({ held }) => held.map(({ ip }) => ip));
       // Nobody asks about an EIP of another node that lies ready here: that node has asked.
-      const taken = new Set([...this.#held, ...reported, ...standbys.map(({ ip }) => ip)]);
+      const taken = this.#heldIn(tunnels).union(new Set(standbys.map(({ ip }) => ip)));
       for (const claim of unknown) {
         if (taken.has(claim.ip)) this.#knownByIp.set(claim.ip, { claim, state: 'free', cancel: nothing });
         else this.#probe(claim, 'probing');
@@ -107,11 +105,15 @@ export class Claims {
    * comes of it: one that is not wanted then is forgotten by `judge`.
    */
   foresee(ip: Ip, interfacesOf: (ip: Ip) => readonly string[], tunnels: NodeInput['tunnels']): void {
-    const { node } = this.#deps;
-    if (this.#knownByIp.has(ip) || this.#held.has(ip)) return;
-    if (tunnels.some((other) => other.node !== node && other.held.some((held) => held.ip === ip))) return;
+    if (this.#knownByIp.has(ip) || this.#heldIn(tunnels).has(ip)) return;
     this.#probe({ ip, interfaces: interfacesOf(ip) }, 'probing');
     this.#publish();
+  }
+
+  /** EIPs that the kernel of this node held when the agent started, or that other nodes report: they are ours. */
+  #heldIn(tunnels: NodeInput['tunnels']): ReadonlySet<Ip> {
+    const others = tunnels.filter(({ node }) => node !== this.#deps.node);
+    return new Set([...this.#held, ...others.flatMap(({ held }) => held.map(({ ip }) => ip))]);
   }
 
   /** Resolves when no EIP is asked about for the first time any more: at the latest after the time to answer. Then onChange was called. */

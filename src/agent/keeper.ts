@@ -84,11 +84,11 @@ export class Keeper {
 
   /** Says that a policy is recorded with this node: its EIP is asked about at once, beside whatever is under way. */
   foresee({ recorded }: PolicyView): void {
-    const { node, config, claims, gathering } = this.#deps;
-    const host = this.#host?.view;
+    const { node, claims, gathering } = this.#deps;
+    const [host, settings] = [this.#host?.view, this.#settings];
     // Without a node to go by the next pass asks, as it does for all that was not foreseen.
-    if (recorded.node !== node || host === undefined || this.#inForce.desired === undefined) return;
-    const settings = nodeSettingsOf(config.current);
+    if (recorded.node !== node || this.#inForce.desired === undefined) return;
+    if (host === undefined || settings === undefined) return;
     const interfacesOf = (ip: Ip) => announcingInterfaces(host, settings)(ip);
     for (const family of familiesIn(settings)) {
       const ip = ofPair(recorded.eip, family);

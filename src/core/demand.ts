@@ -4,7 +4,7 @@ import type { Applicant } from './allocation.ts';
 import { type Finding, finding } from './finding.ts';
 import { chooseGateway, type GatewayLookup, lookupOf } from './gateway-choice.ts';
 import { compareAge, compareGatewayAge } from './precedence.ts';
-import { isSameList } from './same-list.ts';
+import { isSameList } from './same.ts';
 import type { ClusterView, GatewayView, PolicyView } from './view.ts';
 
 /** A gateway with the policies that use it, the oldest first. */

@@ -5,7 +5,7 @@
 import { type Finding, finding, listed } from './finding.ts';
 import { count, difference, emptySet, formatSet, type IntervalSet, intersection, setOfIps, union } from './ip/index.ts';
 import { compareGatewayAge } from './precedence.ts';
-import { isSameList } from './same-list.ts';
+import { isSameList } from './same.ts';
 import type { ClusterView, GatewaySpecView, GatewayView, Settings } from './view.ts';
 
 /** One set per family. */

@@ -7,7 +7,7 @@ import type { GatewayPools } from './gateway-pools.ts';
 import { type IpFamily, ofFamily } from './ip/index.ts';
 import { matches } from './labels.ts';
 import { type GatewayNode, type Load, type Place, placeAll } from './placement.ts';
-import { isSameList } from './same-list.ts';
+import { isSameList } from './same.ts';
 import type { Eip, GatewaySpecView, NodeView, PolicyKey, PolicySpecView, TunnelView } from './view.ts';
 
 /** A node of the cluster with its labels, and what it was made from. */

@@ -112,4 +112,8 @@ export const touchedBetween = <K>(
 
 /** The keys in which two maps may differ: those that were touched, or all when nobody knows. */
 export const keysToCompare = <K>(earlier: ReadonlyMap<K, unknown>, later: ReadonlyMap<K, unknown>): ReadonlySet<K> =>
-  touchedBetween(earlier, later) ?? new Set(earlier.keys()).union(later);
+  touchedBetween(earlier, later) ?? keysOfEither(earlier, later);
+
+/** The keys of two maps. */
+export const keysOfEither = <K>(one: ReadonlyMap<K, unknown>, other: ReadonlyMap<K, unknown>): ReadonlySet<K> =>
+  new Set(one.keys()).union(other);

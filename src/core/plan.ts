@@ -14,7 +14,7 @@ import { compareText, hashText } from './hash.ts';
 import { familiesOf } from './placement.ts';
 import type { PolicyPlan } from './policy-plan.ts';
 import { createPolicyPlans, type PolicyChange } from './policy-plans.ts';
-import { isSameList } from './same-list.ts';
+import { isSameList } from './same.ts';
 import { createShadows } from './shadow-book.ts';
 import { keepsOn, planTunnels, type TunnelPlan, type TunnelsPlan } from './tunnels.ts';
 import type { ClusterView, GatewayView, TunnelView } from './view.ts';

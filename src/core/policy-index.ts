@@ -108,16 +108,20 @@ const mergedIn = (
   added: readonly ReadPolicy[],
   gone: ReadonlySet<ReadPolicy>,
 ): readonly ReadPolicy[] => {
-  const merged = gone.size > few ? entries.filter((entry) => !gone.has(entry)) : [...entries];
-  if (gone.size <= few) {
-    for (const entry of gone) {
-      const place = merged.indexOf(entry);
-      if (place >= 0) merged.splice(place, 1);
-    }
-  }
+  const merged = gone.size > few ? entries.filter((entry) => !gone.has(entry)) : withoutFew(entries, gone);
   if (added.length > few) return [...merged, ...added].toSorted(byPrecedence);
   for (const entry of added) merged.splice(placeIn(merged, entry), 0, entry);
   return merged;
+};
+
+/** A list without some of its policies. They are looked for one by one, which costs less than to ask about each of the list. */
+const withoutFew = (entries: readonly ReadPolicy[], gone: Iterable<ReadPolicy>): ReadPolicy[] => {
+  const left = [...entries];
+  for (const entry of gone) {
+    const place = left.indexOf(entry);
+    if (place >= 0) left.splice(place, 1);
+  }
+  return left;
 };
 
 /** The place of a policy in a list that is in order of precedence. */

@@ -4,7 +4,7 @@
  */
 import { type Changes, changesBetween, placeIn } from './age-order.ts';
 import { anchorsOf, type ReadPolicy } from './policy-index.ts';
-import { isSameList } from './same-list.ts';
+import { isSameList } from './same.ts';
 import { compareRead, createLook, type Filed, type Shadow, tokensOf } from './shadow.ts';
 import type { ClusterRanges, ClusterView, PolicyKey, PolicyView } from './view.ts';
 

@@ -7,6 +7,7 @@
 import { familyOf, type Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
 import type { Held } from '../../core/ownership/port.ts';
+import { isSameSet } from '../../core/same.ts';
 import type { Announcer } from '../../dataplane/announce/announcer.ts';
 import type { Hold, Latch } from '../../dataplane/gate/gate.ts';
 
@@ -174,7 +175,7 @@ export class Grip {
 
   #tellOpened(): void {
     const [before, now] = [this.#opened, this.#answered];
-    if (before !== undefined && before.size === now.size && before.isSubsetOf(now)) return;
+    if (before !== undefined && isSameSet(before, now)) return;
     this.#opened = now;
     this.#deps.onOpened([...now]);
   }

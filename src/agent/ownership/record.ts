@@ -16,11 +16,11 @@ import {
   readyNodes,
 } from '../../core/ownership/planned.ts';
 import type { Electorate, OwnershipPlan } from '../../core/ownership/port.ts';
+import { isSameMap, isSameSet } from '../../core/same.ts';
 import type { TunnelView } from '../../core/view.ts';
 import type { OwnershipFacts } from '../gather.ts';
 import type { Hops, ReadyEips } from '../heartbeat/grip.ts';
 import { addressesOf, hopsOf } from './places.ts';
-import { isSameMap, isSameSet } from './same.ts';
 
 export class OwnershipRecord {
   readonly #node: string;

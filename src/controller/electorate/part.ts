@@ -5,7 +5,7 @@ import { resourceOf } from '../../api/kinds.ts';
 import { type ElectoratePlan, electorsOf, gatewayNodesOf, planElectorate } from '../../core/electorate.ts';
 import type { Electorate } from '../../core/ownership/port.ts';
 import { electorateOf } from '../../core/project/index.ts';
-import { isSameList } from '../../core/same-list.ts';
+import { isSameList } from '../../core/same.ts';
 import type { GatewayView, NodeView } from '../../core/view.ts';
 import { Controller, type ReconcileResult } from '../../runtime/control/controller.ts';
 import { type Watch, watch } from '../../runtime/control/watch.ts';

@@ -4,6 +4,7 @@
  * them when it is dead. Silence that may be our own does not count. Agents that watch each other have more time: they act
  * by themselves, sooner and with better knowledge, and one that is only being updated should find everything as it was.
  */
+import { isSameSet } from '../../core/same.ts';
 import type { TunnelView } from '../../core/view.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Cache, KeptTunnel } from '../caches.ts';
@@ -72,7 +73,7 @@ export class Heartbeats {
       const heardAtMs = this.#silent.has(node) ? seenAtMs : Math.max(seenAtMs, sinceMs);
       if (nowMs - heardAtMs > (isWatched ? Math.max(timeoutMs, graceMs) : timeoutMs)) silent.add(node);
     }
-    if (silent.size === this.#silent.size && silent.isSubsetOf(this.#silent)) return false;
+    if (isSameSet(silent, this.#silent)) return false;
     this.#silent = silent;
     return true;
   }

@@ -2,8 +2,9 @@
  * Bindings: which slot belongs to which policy, and which node serves it. The statuses of policies record them; who owns an
  * EIP now may be known earlier than it is recorded.
  */
+import { Census } from '../census.ts';
 import type { Ip } from '../ip/index.ts';
-import { type Exchanged, exchangedBetween, MapJournal } from '../journal.ts';
+import { type Exchanged, exchangedBetween, keysOfEither, MapJournal } from '../journal.ts';
 import { standFor } from '../ownership/planned.ts';
 import type { PolicyIndex, ReadPolicy } from '../policy-index.ts';
 import { compareAge } from '../precedence.ts';
@@ -44,16 +45,10 @@ export const asRecorded: Owners = new Map();
  */
 export const createBindings = (): (({ ranked }: PolicyIndex, owners: Owners) => Bindings) => {
   const journal = new MapJournal<number>();
-  const countByNode = new Map<string, number>();
-  let last: Bindings = { bySlot: journal.mark(new Map()), nodes: new Set() };
+  const named = new Census<string>();
+  let last: Bindings = { bySlot: journal.mark(new Map()), nodes: named.present() };
   let read: { readonly ranked: PolicyIndex['ranked']; readonly owners: Owners; readonly isClear: boolean };
   read = { ranked: [], owners: asRecorded, isClear: true };
-  const count = (binding: Binding | undefined, more: number): void => {
-    if (binding === undefined) return;
-    const now = (countByNode.get(binding.node) ?? 0) + more;
-    if (now === 0) countByNode.delete(binding.node);
-    else countByNode.set(binding.node, now);
-  };
   return ({ ranked }, owners) => {
     const exchanged = read.isClear && owners === read.owners ? exchangedBetween(read.ranked, ranked) : undefined;
     const next = (exchanged && exchangedIn(last.bySlot, exchanged, owners)) ?? readAll(last.bySlot, ranked, owners);
@@ -62,13 +57,10 @@ export const createBindings = (): (({ ranked }: PolicyIndex, owners: Owners) => 
     const changed = [...touched].filter((slot) => last.bySlot.get(slot) !== bySlot.get(slot));
     if (changed.length === 0) return last;
     for (const slot of changed) {
-      count(last.bySlot.get(slot), -1);
-      count(bySlot.get(slot), 1);
+      named.move(last.bySlot.get(slot)?.node, bySlot.get(slot)?.node);
       journal.touch(slot);
     }
-    const { nodes } = last;
-    const areSame = nodes.size === countByNode.size && countByNode.keys().every((node) => nodes.has(node));
-    last = { bySlot: journal.mark(bySlot), nodes: areSame ? nodes : new Set(countByNode.keys()) };
+    last = { bySlot: journal.mark(bySlot), nodes: named.present() };
     return last;
   };
 };
@@ -125,5 +117,5 @@ const readAll = (before: Bindings['bySlot'], ranked: PolicyIndex['ranked'], owne
     const known = before.get(slot);
     bySlot.set(slot, known?.policy === policy && known.node === node ? known : binding);
   }
-  return { bySlot, touched: new Set(before.keys()).union(bySlot), isClear };
+  return { bySlot, touched: keysOfEither(before, bySlot), isClear };
 };

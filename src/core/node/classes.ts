@@ -8,7 +8,7 @@ import type { Interval, IntervalSet, Ip } from '../ip/index.ts';
 import { setOf } from '../ip/index.ts';
 import type { Labels } from '../labels.ts';
 import { byPrecedence, type PolicyIndex, policiesOfPod, type ReadPolicy, SUBNET_TOKEN } from '../policy-index.ts';
-import { isSameList } from '../same-list.ts';
+import { isSameList } from '../same.ts';
 import type { PodView, PolicyView } from '../view.ts';
 import { CLASSES } from './numbers.ts';
 

@@ -8,7 +8,7 @@ import { emptySet, familyOf, type Ip } from '../ip/index.ts';
 import type { Labels } from '../labels.ts';
 import { insideOf, outsideOf } from '../outside.ts';
 import { createPolicyIndexer } from '../policy-index.ts';
-import { isSameList } from '../same-list.ts';
+import { isSameList } from '../same.ts';
 import type { ClusterRanges, NamespaceView } from '../view.ts';
 import { asRecorded, type Bindings, createBindings } from './bindings.ts';
 import { createHoldings } from './claims.ts';

@@ -1,6 +1,6 @@
 /** The elements of the table of a node: what is decided, in the words of the containers in desired.ts. */
 import { familyOf, formatSet, type IntervalSet, type IpFamily, isIpv4, isIpv6, ofFamily } from '../ip/index.ts';
-import { exchangedBetween, keysToCompare, MapJournal } from '../journal.ts';
+import { exchangedBetween, keysOfEither, keysToCompare, MapJournal } from '../journal.ts';
 import { isSource } from '../policy-index.ts';
 import type { NamespaceView, PodView, PolicyView } from '../view.ts';
 import type { Binding, Bindings } from './bindings.ts';
@@ -130,7 +130,7 @@ export const createForwarding = () => {
   last = { bySlot: new Map(), node: '', numbers: new Map() };
   return ({ bySlot }: Bindings, node: string, numbers: ReadonlyMap<string, number>): Some<'slot_fwd'> => {
     const isSameWay = last.node === node && last.numbers === numbers;
-    const slots = isSameWay ? keysToCompare(last.bySlot, bySlot) : new Set(last.bySlot.keys()).union(bySlot);
+    const slots = (isSameWay ? keysToCompare : keysOfEither)(last.bySlot, bySlot);
     last = { bySlot, node, numbers };
     const changed = new Map<string, string | undefined>();
     for (const slot of slots) {

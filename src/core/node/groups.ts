@@ -39,28 +39,26 @@ export const createGroups = () => {
     membersByKey.set(key, members);
     return members;
   };
+  const leave = (binding: Binding): void => {
+    const { bindings, slots, journal } = membersOf(keyOf(binding));
+    bindings.delete(binding);
+    slots.delete(binding.slot);
+    journal.exchange(binding.slot, undefined);
+  };
+  const join = (binding: Binding): void => {
+    const { bindings, slots, journal } = membersOf(keyOf(binding));
+    bindings.add(binding);
+    slots.add(binding.slot);
+    journal.exchange(undefined, binding.slot);
+  };
   return (bySlot: Bindings['bySlot']): readonly Group[] => {
-    const touched = keysToCompare(last, bySlot);
     const changed = new Map<string, Binding>();
-    for (const slot of touched) {
+    for (const slot of keysToCompare(last, bySlot)) {
       const [gone, come] = [last.get(slot), bySlot.get(slot)];
       if (gone === come) continue;
-      if (gone !== undefined) {
-        const key = keyOf(gone);
-        const { bindings, slots, journal } = membersOf(key);
-        bindings.delete(gone);
-        slots.delete(slot);
-        journal.exchange(slot, undefined);
-        changed.set(key, gone);
-      }
-      if (come !== undefined) {
-        const key = keyOf(come);
-        const { bindings, slots, journal } = membersOf(key);
-        bindings.add(come);
-        slots.add(slot);
-        journal.exchange(undefined, slot);
-        changed.set(key, come);
-      }
+      if (gone !== undefined) leave(gone);
+      if (come !== undefined) join(come);
+      for (const binding of [gone, come]) if (binding !== undefined) changed.set(keyOf(binding), binding);
     }
     last = bySlot;
     for (const [key, { policy, node, spec }] of changed) {

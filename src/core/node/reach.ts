@@ -1,5 +1,6 @@
 /** Reach: which nodes this node gets to through its tunnel, and the numbers of the gateway nodes among them. */
 import type { Decided } from '../finding.ts';
+import { isSameSet } from '../same.ts';
 import { isInUse } from '../tunnels.ts';
 import type { TunnelView } from '../view.ts';
 import { assignGatewayNumbers } from './gateway-numbers.ts';
@@ -38,7 +39,7 @@ export const createReach = () => {
   const readyFor = remember(
     (tunnels: readonly TunnelView[]): ReadonlySet<string> =>
       new Set(tunnels.filter((tunnel) => isInUse(tunnel.recorded.phase, tunnel)).map(({ node }) => node)),
-    (a, b) => a.size === b.size && a.isSubsetOf(b),
+    isSameSet,
   );
   const together = remember(
     (

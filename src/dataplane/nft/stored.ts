@@ -2,9 +2,11 @@
  * What the table keeps: its sets and maps, and what their elements are made from. Chains, which say what an element does
  * to a packet, are in ruleset.ts.
  */
+import { Census } from '../../core/census.ts';
 import { keysToCompare } from '../../core/journal.ts';
 import { containers, type TableElements } from '../../core/node/desired.ts';
 import { markText } from '../../core/node/numbers.ts';
+import { remember } from '../../core/node/remember.ts';
 
 /** Name of the table, without its family `inet`. */
 export const TABLE = 'sallyport';
@@ -100,25 +102,15 @@ export const createStoring = (): ((elements: TableElements) => StoredElements) =
 
 /** Makes a function that tells the addresses that slots leave with; the same value while it says the same, so that nobody compares it in vain. */
 const createAddresses = () => {
-  const slotsByAddress = new Map<string, number>();
-  let addresses: ReadonlyMap<string, string> = new Map();
+  const used = new Census<string>();
+  const elementsOf = remember((ips: ReadonlySet<string>): ReadonlyMap<string, string> => {
+    return new Map(ips.values().map((ip) => [ip, '']));
+  });
   let last: ReadonlyMap<string, string> = new Map();
-  const count = (ip: string | undefined, more: number): void => {
-    if (ip === undefined) return;
-    const now = (slotsByAddress.get(ip) ?? 0) + more;
-    if (now === 0) slotsByAddress.delete(ip);
-    else slotsByAddress.set(ip, now);
-  };
   return (slots: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
-    if (slots === last) return addresses;
-    for (const mark of keysToCompare(last, slots)) {
-      count(last.get(mark), -1);
-      count(slots.get(mark), 1);
-    }
+    for (const mark of keysToCompare(last, slots)) used.move(last.get(mark), slots.get(mark));
     last = slots;
-    const isSame = addresses.size === slotsByAddress.size && slotsByAddress.keys().every((ip) => addresses.has(ip));
-    if (!isSame) addresses = new Map(slotsByAddress.keys().map((ip) => [ip, '']));
-    return addresses;
+    return elementsOf(used.present());
   };
 };
 
