@@ -118,8 +118,15 @@ export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSetting
     rules: ['ct direction original goto from_worker', 'ct direction reply goto to_pod', drop('tunnel_stateless')],
   },
   {
+    // The gateway node is a way out and no destination: its services are not to be had at its EIPs, also not by a connection
+    // whose first packet came before the EIP did and was never answered.
     name: 'from_worker',
-    rules: [slotAs(SNAT_KIND), CLAMP, 'ct mark 0 ct mark set ether saddr map @vtep_node'],
+    rules: [
+      'ct state new jump eip_guard',
+      slotAs(SNAT_KIND),
+      CLAMP,
+      'ct mark 0 ct mark set ether saddr map @vtep_node',
+    ],
   },
   {
     // The answer of the server leaves by the device of the pod, whose route knows no tunnel.
