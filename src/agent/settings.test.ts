@@ -31,6 +31,18 @@ describe('settings of a node', () => {
     });
   });
 
+  for (const [written, exclude] of [
+    ['by default', {}],
+    ['with br-* of older values files', { announcedInterfacesToExclude: ['^cali.*', 'br-*'] }],
+  ] as const) {
+    it(`exclude bridges of Docker and no uplink that is a bridge, ${written}`, () => {
+      const { notAnnounced } = nodeSettingsOf(config(exclude));
+      const names = ['br0', 'vmbr0', 'br-ex', 'br-lan', 'eth0', 'br-0123456789ab', 'cali1234'];
+      const excluded = names.filter((name) => notAnnounced.some((pattern) => pattern.test(name)));
+      assert.deepEqual(excluded, ['br-0123456789ab', 'cali1234']);
+    });
+  }
+
   it('choose the interface of the tunnel: the first entry that matches the labels, else the method', () => {
     const named = config({
       tunnelDetectMethod: 'interface=eth1',

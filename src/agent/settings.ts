@@ -18,9 +18,15 @@ export const nodeSettingsOf = ({ feature }: Config): NodeSettings => ({
   hasChecksums: !feature.vxlan.disableChecksumOffload,
   hasGro: feature.vxlan.enableGRO,
   tunnelPrefixLength: { ipv4: lengthOf(feature.tunnelIpv4Subnet, 32), ipv6: lengthOf(feature.tunnelIpv6Subnet, 128) },
-  notAnnounced: feature.announcedInterfacesToExclude.map((text) => new RegExp(text)),
+  notAnnounced: feature.announcedInterfacesToExclude.map(interfacePatternOf),
   isStrict: feature.strictPodStart,
 });
+
+/**
+ * `br-*` was a default here, and is one in the chart of egressgateway: written as a wildcard, it is a regular expression that
+ * matches `br0`, `vmbr0` and `br-ex`, which are uplinks. Values files still have it, so it means what it was meant to: Docker.
+ */
+const interfacePatternOf = (text: string): RegExp => new RegExp(text === 'br-*' ? '^br-[0-9a-f]{12}$' : text);
 
 /** Which interface carries the tunnel of a node with these labels: the first entry that matches, else the method. */
 export const parentChoiceOf = ({ feature }: Config, labels: Readonly<Record<string, string>>): ParentChoice => {

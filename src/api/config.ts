@@ -184,8 +184,10 @@ const Feature = z
     announcedInterfacesToExclude: z
       .array(z.string().refine(isRegExp, 'must be a regular expression such as "^cali.*"'))
       .max(maxEntries)
-      .default(['^cali.*', 'br-*'])
-      .describe('Regular expressions; EIPs are not announced on interfaces whose name matches one of them.'),
+      .default(['^cali.*', '^br-[0-9a-f]{12}$'])
+      .describe(
+        'Regular expressions; EIPs are not announced on interfaces whose name matches one of them. `br-*` means the bridges of Docker.',
+      ),
     gatewayFailover: GatewayFailover.prefault({}).describe(
       'When the controller moves EIPs away from a silent node. Gateway nodes that see each other act sooner, see `failover`.',
     ),
