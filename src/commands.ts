@@ -86,6 +86,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     .option('--engine-binary <path>', 'the program of the engine; else it is looked up in PATH')
     .option(...option.kubeconfig)
     .option('--nameserver <address...>', 'resolvers outside the cluster; else those of the pod')
+    .option('--reserved-name <name...>', `names of the cluster itself (default: "${operatorDefaults.clusterDomain}")`)
     .option('--report-address <address>', 'where to serve the report, health and metrics', proxyDefaults.reportAddress)
     .option('--state-folder <folder>', 'for the files of the engine', proxyDefaults.stateFolder)
     .option(...option.logLevel, proxyDefaults.logLevel)
@@ -106,7 +107,14 @@ export async function main(argv: readonly string[]): Promise<number> {
       `where the lease and the certificates live (POD_NAMESPACE, else ${operatorDefaults.namespace})`,
     )
     .option('--proxy-namespace <name...>', `where proxies may run (default: "${operatorDefaults.proxyNamespace}")`)
-    .option('--default-proxy <json>', 'spec of a BCSEgressController that is named and missing (default: "{}")')
+    .option('--default-proxy <json>', 'spec of the BCSEgressController that is made by itself (default: "{}")')
+    .option(
+      '--default-proxy-name <name>',
+      'namespace/name of the one BCSEgressController that is made when a BCSEgress names it; none: no one is',
+      operatorDefaults.defaultProxyName,
+    )
+    .option('--cluster-domain <name>', 'the DNS domain of the cluster', operatorDefaults.clusterDomain)
+    .option('--reserved-name <name...>', 'more names that no rule may be about, with all below them')
     .option('--envoy-image <image>', 'image of proxies with Envoy', operatorDefaults.envoyImage)
     .option('--nginx-image <image>', 'image of proxies with nginx', operatorDefaults.nginxImage)
     .option('--image-pull-policy <policy>', 'of both images; else that of Kubernetes')

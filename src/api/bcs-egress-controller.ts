@@ -39,14 +39,12 @@ const nameserver = withRules(z.string().min(1).max(maxAddressLength).describe('O
   holds: (text) => parsePosition(text).ok,
 });
 
-const suffix = withRules(
-  z.string().min(1).max(253).describe('A domain name; names that end with a dot and it are meant too.'),
-  {
+const suffix = (field: string) =>
+  withRules(z.string().min(1).max(253).describe('A domain name; names that end with a dot and it are meant too.'), {
     rule: `self.matches('${domainPattern}')`,
-    message: 'domains: each entry must be a domain name such as example.com, without "*."',
+    message: `${field}: each entry must be a domain name such as example.com, without "*."`,
     holds: (text) => new RegExp(domainPattern).test(text),
-  },
-);
+  });
 
 const PortRange = withRules(
   z.object({
@@ -67,7 +65,7 @@ const Tenant = z.object({
     'Namespaces that are meant, by their labels; those in `namespaces` are meant too.',
   ).optional(),
   domains: z
-    .array(suffix)
+    .array(suffix('domains'))
     .max(32)
     .describe('Names that their rules may lead to, and publish: these, and all below them.')
     .optional(),
@@ -118,7 +116,14 @@ export const BCSEgressControllerSpec = withRules(
       .array(addressEntry('allowedRanges'))
       .max(64)
       .describe(
-        'Private ranges that names may resolve to. What is local, or belongs to the cluster, is refused all the same.',
+        'Private ranges that names may resolve to, and ranges of the cluster or of link-local services that rules may name by address. Names never lead into the cluster, and nothing leads to loopback.',
+      )
+      .optional(),
+    allowedNames: z
+      .array(suffix('allowedNames'))
+      .max(64)
+      .describe(
+        'Names that rules may publish in the DNS of the cluster: these, and all below them. Absent: any name that is not of the cluster itself. An empty list: none.',
       )
       .optional(),
     tenants: z

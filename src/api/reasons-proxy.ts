@@ -18,10 +18,20 @@ export const proxyReasons = {
     'The proxy does not let this namespace have the port, name or address.',
     'Ask the administrator of the proxy for an entry in spec.tenants.',
   ),
+  NameReserved: refused(
+    ['Accepted', 'Admission'],
+    'The name belongs to the cluster: its domain, a search domain of pods, localhost, a reverse zone, or a name that the administrator reserves.',
+    'Use a name outside the cluster.',
+  ),
+  NameNotAllowed: refused(
+    ['Accepted', 'Admission', 'Published'],
+    'The administrator of the proxy does not let its rules publish the name.',
+    'Use the Service of the rule, or ask the administrator of the proxy to add the name to spec.allowedNames.',
+  ),
   ProxyNotFound: failing(
     ['Accepted'],
-    'The BCSEgressController does not exist, and none is made by itself in its namespace.',
-    'Correct spec.controller, or make the BCSEgressController.',
+    'The BCSEgressController does not exist. The operator makes only the default one by itself.',
+    'Correct spec.controller, or ask an administrator to make the BCSEgressController.',
   ),
   ServiceNameTaken: failing(
     ['Published'],
@@ -62,8 +72,8 @@ export const proxyReasons = {
   ),
   AddressForbidden: failing(
     ['Accepted', 'Admission', 'Programmed'],
-    'The destination is local to the proxy, or its name resolves to an address that is private or inside the cluster.',
-    'Name the address in ips if it is meant; an address of the proxy itself cannot be reached.',
+    'The destination is inside the cluster or local to its nodes, or its name resolves to such an address or a private one.',
+    'Use an address outside the cluster, or ask the administrator of the proxy to open it in spec.allowedRanges.',
   ),
   ProxyLoop: failing(
     ['Accepted', 'Admission', 'Programmed'],

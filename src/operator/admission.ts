@@ -58,6 +58,8 @@ const lost: ReadonlySet<string> = new Set([
   'DomainTaken',
   'PortReserved',
   'ClaimNotAllowed',
+  'NameReserved',
+  'NameNotAllowed',
   'AddressForbidden',
   'ProxyLoop',
 ]);

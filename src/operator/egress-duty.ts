@@ -8,6 +8,7 @@ import { refOf } from '../runtime/kube/resource.ts';
 import type { KeptEgress } from './caches.ts';
 import type { ObjectDuty } from './object-duty.ts';
 import type { OperatorDeps } from './operator.ts';
+import { isMadeByDefault } from './proxy-duty.ts';
 import { publishedOf } from './publication.ts';
 import type { Task } from './task.ts';
 import type { World } from './world.ts';
@@ -50,7 +51,7 @@ export class EgressDuty {
     const known = {
       replicas: isSettled ? pods.map((pod) => replicas.of(pod)) : [],
       hadContact: isSettled && before?.syncedAt !== undefined,
-      isBeingMade: settings.proxyNamespaces.includes(refOf(proxy).namespace ?? ''),
+      isBeingMade: isMadeByDefault(settings, proxy),
       published: publishedOf(caches, plan, this.#objects.foreign, names),
     };
     const status = statusOf(plan, known, before, clock.now());

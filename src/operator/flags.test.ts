@@ -10,7 +10,8 @@ test('without flags: the default namespaces, CoreDNS, and no more than that', ()
   const options = read();
   assert.deepEqual(options.proxyNamespaces, ['bcs-system']);
   assert.deepEqual(options.dns, { configMap: { namespace: 'kube-system', name: 'coredns' }, servers: [] });
-  assert.deepEqual(options.defaultSpec, {});
+  assert.deepEqual(options.defaultProxy, { key: 'bcs-system/egress-controller', spec: {} });
+  assert.deepEqual(options.reservedNames, ['cluster.local']);
   assert.equal(read({}, { POD_NAMESPACE: 'here' }).namespace, 'here');
 });
 
@@ -18,11 +19,16 @@ test('flags are taken as they were written', () => {
   const options = read({
     proxyNamespace: ['a', 'b'],
     defaultProxy: '{"minReplicas":3}',
+    defaultProxyName: 'a/shared',
+    clusterDomain: 'Corp.Local.',
+    reservedName: ['example.com'],
     nameserver: ['198.51.100.53'],
     dnsServer: ['10.96.0.10', '127.0.0.1:1053', 'fd00::a'],
   });
   assert.deepEqual(options.proxyNamespaces, ['a', 'b']);
-  assert.deepEqual(options.defaultSpec, { minReplicas: 3 });
+  assert.deepEqual(options.defaultProxy, { key: 'a/shared', spec: { minReplicas: 3 } });
+  assert.equal(read({ defaultProxyName: 'none' }).defaultProxy, undefined);
+  assert.deepEqual(options.reservedNames, ['corp.local', 'example.com']);
   assert.deepEqual(options.dns?.servers, ['10.96.0.10', '127.0.0.1:1053', 'fd00::a']);
   assert.equal(read({ dns: 'none' }).dns, undefined);
 });
@@ -32,6 +38,8 @@ test('what is not allowed is refused with the flag, the value and what is allowe
     [{ proxyNamespace: ['Upper'] }, /^--proxy-namespace is "Upper": allowed is the name of a namespace/],
     [{ defaultProxy: '{"minReplicas":0}' }, /^--default-proxy is .*: allowed is the spec of a BCSEgressController/],
     [{ defaultProxy: 'two' }, /^--default-proxy/],
+    [{ defaultProxyName: 'shared' }, /^--default-proxy-name is "shared": allowed is namespace\/name/],
+    [{ reservedName: ['a..b'] }, /^--reserved-name is "a\.\.b": allowed is a domain name/],
     [{ nameserver: ['dns.example.com'] }, /^--nameserver is "dns.example.com": allowed is an IP address/],
     [{ dns: 'bind' }, /^--dns is "bind": allowed is coredns, or none/],
     [{ dnsConfigMap: 'coredns' }, /^--dns-config-map is "coredns"/],

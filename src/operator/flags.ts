@@ -1,7 +1,8 @@
 /** The command line of the operator as values. */
 import { isIP } from 'node:net';
 import { BCSEgressControllerSpec } from '../api/bcs-egress-controller.ts';
-import { listenFlag, logLevelFlag, refuseFlag } from '../runtime/config/flag.ts';
+import { defaultClusterDomain } from '../core/proxy/reserved-names.ts';
+import { domainName, listenFlag, logLevelFlag, refuseFlag } from '../runtime/config/flag.ts';
 import type { LogLevel } from '../runtime/process/log.ts';
 import type { ListenOptions } from '../runtime/serve/listen.ts';
 
@@ -14,6 +15,9 @@ export interface OperatorFlags {
   readonly namespace?: string;
   readonly proxyNamespace?: readonly string[];
   readonly defaultProxy?: string;
+  readonly defaultProxyName: string;
+  readonly clusterDomain: string;
+  readonly reservedName?: readonly string[];
   readonly envoyImage: string;
   readonly nginxImage: string;
   readonly imagePullPolicy?: string;
@@ -35,7 +39,9 @@ export interface OperatorOptions {
   readonly webhookUrl: string | undefined;
   readonly namespace: string;
   readonly proxyNamespaces: readonly string[];
-  readonly defaultSpec: object;
+  /** Undefined: no BCSEgressController is made by itself. */
+  readonly defaultProxy: { readonly key: string; readonly spec: object } | undefined;
+  readonly reservedNames: readonly string[];
   readonly images: { readonly envoy: string; readonly nginx: string };
   readonly imagePullPolicy: string | undefined;
   readonly imagePullSecrets: readonly string[];
@@ -58,6 +64,8 @@ export const operatorDefaults = {
   webhookAddress: ':9443',
   namespace: 'sallyport',
   proxyNamespace: 'bcs-system',
+  defaultProxyName: 'bcs-system/egress-controller',
+  clusterDomain: defaultClusterDomain,
   envoyImage: 'sallyport-proxy-envoy',
   nginxImage: 'sallyport-proxy-nginx',
   proxyServiceAccount: 'sallyport-proxy',
@@ -79,7 +87,11 @@ export const readOperatorFlags = (
   proxyNamespaces: (flags.proxyNamespace ?? [operatorDefaults.proxyNamespace]).map((name) =>
     namespaceName('--proxy-namespace', name),
   ),
-  defaultSpec: specFlag(flags.defaultProxy ?? '{}'),
+  defaultProxy: defaultProxyFlags(flags),
+  reservedNames: [
+    domainName('--cluster-domain', flags.clusterDomain),
+    ...(flags.reservedName ?? []).map((name) => domainName('--reserved-name', name)),
+  ],
   images: { envoy: flags.envoyImage, nginx: flags.nginxImage },
   imagePullPolicy: flags.imagePullPolicy || undefined,
   imagePullSecrets: flags.imagePullSecret ?? [],
@@ -97,6 +109,14 @@ const dnsFlags = ({ dns, dnsConfigMap, dnsServer = [] }: OperatorFlags): DnsOpti
     return refuseFlag('--dns-config-map', dnsConfigMap, 'namespace/name of the ConfigMap with the Corefile');
   }
   return { configMap: { namespace, name }, servers: dnsServer.map(serverAddress) };
+};
+
+const defaultProxyFlags = ({ defaultProxyName, defaultProxy }: OperatorFlags): OperatorOptions['defaultProxy'] => {
+  const spec = specFlag(defaultProxy ?? '{}');
+  if (defaultProxyName === 'none') return undefined;
+  return /^[a-z0-9][-a-z0-9]{0,62}\/[a-z0-9][-.a-z0-9]{0,252}$/.test(defaultProxyName)
+    ? { key: defaultProxyName, spec }
+    : refuseFlag('--default-proxy-name', defaultProxyName, 'namespace/name of a BCSEgressController, or none');
 };
 
 const specFlag = (text: string): object => {

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
+import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { EgressError } from '../api/error.ts';
 import { LeaderLease } from '../runtime/control/lease.ts';
@@ -21,6 +22,7 @@ import { webhookServing, webhookTrust } from '../runtime/serve/webhook-units.ts'
 import { judgeEgress, webhookPath, webhookService, webhookSet } from './admission.ts';
 import { createCaches } from './caches.ts';
 import type { Resolve } from './dns/names.ts';
+import { searchDomainsIn } from './dns/search-domains.ts';
 import type { OperatorOptions } from './flags.ts';
 import { Leading } from './leading.ts';
 import { createOperatorMetrics } from './metrics.ts';
@@ -55,7 +57,9 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
   });
   for (const [name, cache] of caches.all) metrics.observeInformer(name, cache);
   const events = new EventRecorder({ client, clock, random, controller: 'sallyport.io/operator', instance: identity });
-  const patience = { clock, view: () => viewOf(caches), missing: () => caches.missing() };
+  const searchDomains = searchDomainsIn(await readFile('/etc/resolv.conf', 'utf8').catch(() => ''));
+  const names = [...options.reservedNames, ...searchDomains];
+  const patience = { clock, view: () => viewOf(caches, names), missing: () => caches.missing() };
   const webhooks = {
     client,
     clock,
@@ -75,7 +79,7 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
     log,
     events,
     hooks: createOperatorMetrics(metrics.instruments, caches),
-    settings: { ...options, operatorNamespace: namespace },
+    settings: { ...options, operatorNamespace: namespace, searchDomains },
     dns: dns && { configMap: dns.configMap, resolve: resolverOf(dns.servers) },
     readReport,
   });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
 import { resourceOf } from '../api/kinds.ts';
 import { finalizers } from '../api/names.ts';
+import type { ProxyReport } from '../api/proxy-report.ts';
 import { eventually } from '../runtime/testing/eventually.ts';
 import { resources } from './objects/kind.ts';
 import { configMap, OperatorTestWorld, proxyKey } from './testing/world.ts';
@@ -31,6 +32,15 @@ const giveAddresses = (...keys: readonly string[]): void => {
     );
   }
 };
+const corefileText = (): string => {
+  const found = world.get(resources.configMaps, 'kube-system/coredns');
+  // Written by these tests and by the operator.
+  return (found?.data as { Corefile?: string } | undefined)?.Corefile ?? '';
+};
+const refusing = (report: ProxyReport): ProxyReport => ({
+  ...report,
+  rules: report.rules.map((rule) => ({ ...rule, state: 'error', reason: 'RuleRefused', sentence: 'No.' })),
+});
 const untilThere = (kind: keyof typeof resources, key: string) =>
   eventually(`${kind} ${key}`, () => world.get(resources[kind], key) !== undefined);
 
@@ -101,12 +111,7 @@ test('what is removed is undone: names, Services, the proxy that we made, and th
   await untilThere('services', 'shop/orders-db');
   giveAddresses('shop/orders-db');
   world.pod('p1');
-  const text = (): string => {
-    const found = world.get(resources.configMaps, 'kube-system/coredns');
-    // Written by this test and by the operator.
-    return (found?.data as { Corefile?: string } | undefined)?.Corefile ?? '';
-  };
-  await eventually('the name is in the Corefile', () => text().includes('10.96.0.7 db.example.com'));
+  await eventually('the name is in the Corefile', () => corefileText().includes('10.96.0.7 db.example.com'));
   await eventually('it waits for the name', () =>
     /does not lead to 10.96.0.7 yet/.test(world.status('shop/orders')?.reason ?? ''),
   );
@@ -115,9 +120,39 @@ test('what is removed is undone: names, Services, the proxy that we made, and th
   await world.remove(resourceOf('BCSEgress'), 'shop/orders');
   await eventually('the object is gone', () => world.get(resourceOf('BCSEgress'), 'shop/orders') === undefined);
   await eventually('the Service is gone', () => world.get(resources.services, 'shop/orders-db') === undefined);
-  await eventually('the Corefile is as it was', () => text() === corefile);
+  await eventually('the Corefile is as it was', () => corefileText() === corefile);
   await eventually('the proxy is gone', () => world.get(resourceOf('BCSEgressController'), proxyKey) === undefined);
   await eventually('its Deployment is gone', () => world.get(resources.deployments, proxyKey) === undefined);
+});
+
+test('a name is published when a replica serves its rule, and taken back when none does', async () => {
+  world.put(resources.configMaps, 'kube-system/coredns', { data: { Corefile: corefile } });
+  await world.operator({ hasDns: true });
+  world.alter = refusing;
+  world.egress('shop/orders', { tcp: [db] });
+  await untilThere('services', 'shop/orders-db');
+  giveAddresses('shop/orders-db');
+  world.pod('p1');
+  await world.until('shop/orders', 'Error');
+  assert.equal(corefileText(), corefile, 'nobody serves it');
+  world.alter = (report) => report;
+  await eventually('the name is published', () => corefileText().includes('10.96.0.7 db.example.com'));
+  await world.stopOperator();
+  await world.operator({ hasDns: true });
+  assert.match(corefileText(), /10\.96\.0\.7 db\.example\.com/, 'a restart takes nothing back');
+  world.alter = refusing;
+  await eventually('the name is taken back', () => corefileText() === corefile);
+});
+
+test('a proxy that is named and missing is made only if it is the default one', async () => {
+  await world.operator();
+  const controller = { namespace: 'bcs-system', name: 'mine' };
+  world.egress('evil/own', { http: [{ host: 'a.example.com' }] }, controller);
+  const status = await world.until('evil/own', 'Error');
+  assert.match(status.reason ?? '', /There is no BCSEgressController bcs-system\/mine/);
+  world.egress('shop/web', { http: [{ host: 'a.example.com' }] });
+  await untilThere('deployments', proxyKey);
+  assert.equal(world.get(resourceOf('BCSEgressController'), 'bcs-system/mine'), undefined);
 });
 
 test('names are not published where the hosts block is of others', async () => {

@@ -18,6 +18,7 @@ import type { KnownPod } from './pods.ts';
 import { ProxyDuty } from './proxy-duty.ts';
 import { hostEntries } from './publication.ts';
 import type { Replicas } from './replicas.ts';
+import { ServedNames } from './served-names.ts';
 import type { Statuses } from './statuses.ts';
 import { atMost, type Task } from './task.ts';
 import { lookAt, type World } from './world.ts';
@@ -26,8 +27,10 @@ import type { Writer } from './writer.ts';
 export interface OperatorSettings extends ProxySettings {
   /** Where proxies may run. */
   readonly proxyNamespaces: readonly string[];
-  /** The spec of BCSEgressControllers that are made because a BCSEgress names them. */
-  readonly defaultSpec: object;
+  /** The one BCSEgressController that is made when a BCSEgress names it and it is missing; undefined: none is. */
+  readonly defaultProxy: { readonly key: string; readonly spec: object } | undefined;
+  /** Search domains of pods, which no rule may publish a name of, beside `reservedNames`. */
+  readonly searchDomains: readonly string[];
 }
 
 export interface OperatorDeps {
@@ -53,6 +56,7 @@ export class Operator {
   readonly #proxies: ProxyDuty;
   /** what failed -> why, so that the same is told once */
   readonly #failures = new Map<string, string>();
+  readonly #servedNames: ServedNames;
   #readyPods: World['readyPods'] = new Map();
 
   constructor(deps: OperatorDeps) {
@@ -60,6 +64,7 @@ export class Operator {
     this.#objects = new ObjectDuty(deps);
     this.#egresses = new EgressDuty(deps, this.#objects);
     this.#proxies = new ProxyDuty(deps, this.#objects);
+    this.#servedNames = new ServedNames(deps.clock, deps.replicas);
   }
 
   /** True while a rule waits for a replica or a name, or an object for its release. */
@@ -74,7 +79,8 @@ export class Operator {
 
   /** One pass. Rejects only for bugs. */
   async pass(signal: AbortSignal): Promise<PassResult> {
-    const world = lookAt(this.#deps.caches);
+    const { caches, settings } = this.#deps;
+    const world = lookAt(caches, [...settings.reservedNames, ...settings.searchDomains]);
     this.#readyPods = world.readyPods;
     const found = this.#objects.foundText();
     const results = [
@@ -89,11 +95,12 @@ export class Operator {
     return results.every((result) => result) && !hasNews && !this.#objects.isObstructed ? 'done' : 'again';
   }
 
-  async #publish({ plan }: World, signal: AbortSignal): Promise<boolean> {
+  async #publish(world: World, signal: AbortSignal): Promise<boolean> {
     const { names, caches } = this.#deps;
     if (names === undefined) return true;
-    const entries = hostEntries(caches, plan);
-    return this.#do([{ name: 'names in the DNS of the cluster', run: (own) => names.apply(entries, own) }], signal);
+    const entries = hostEntries(caches, world.plan, this.#servedNames.ids(world, names.before));
+    const tasks = [{ name: 'names in the DNS of the cluster', run: (own: AbortSignal) => names.apply(entries, own) }];
+    return (await this.#do(tasks, signal)) && !this.#servedNames.hasDoubt;
   }
 
   /** Runs tasks side by side; true when all went well. A lost race is seen by the caches and leads to another pass. */

@@ -7,7 +7,7 @@ import type { ProxyView } from '../core/proxy/view.ts';
 import { type KubeObject, refOf } from '../runtime/kube/resource.ts';
 import type { ObjectDuty } from './object-duty.ts';
 import { isOurs, resources } from './objects/kind.ts';
-import type { OperatorDeps } from './operator.ts';
+import type { OperatorDeps, OperatorSettings } from './operator.ts';
 import type { Task } from './task.ts';
 import { type World, workloadOf } from './world.ts';
 
@@ -62,19 +62,22 @@ export class ProxyDuty {
     const { caches, settings } = this.#deps;
     return [...plan.proxies.values()].flatMap((proxy): Task[] => {
       const { key, view, references } = proxy;
-      if (!settings.proxyNamespaces.includes(namesOf(key).namespace)) return [];
       const kept = caches.proxies.store.get(key);
-      if (view === undefined) return references.length > 0 ? [this.#make(key)] : [];
+      if (view === undefined) {
+        const { defaultProxy } = settings;
+        const isWanted = references.length > 0 && defaultProxy !== undefined && isMadeByDefault(settings, key);
+        return isWanted ? [this.#make(key, defaultProxy.spec)] : [];
+      }
       const isUnused = references.length === 0 && kept !== undefined && isOurs(kept);
       return isUnused ? [this.#remove(key, kept.metadata)] : [];
     });
   }
 
-  /** With the defaults, as the seed says in step 3. */
-  #make(key: string): Task {
-    const { client, log, settings } = this.#deps;
+  /** Only the default one: whoever may write a BCSEgress could else have a proxy without tenants by inventing a name. */
+  #make(key: string, spec: object): Task {
+    const { client, log } = this.#deps;
     const metadata = { ...namesOf(key), labels: { [labels.managedBy]: operatorName } };
-    const object: KubeObject & { spec: object } = { metadata, spec: settings.defaultSpec };
+    const object: KubeObject & { spec: object } = { metadata, spec };
     return {
       name: `BCSEgressController ${key}`,
       run: async (signal) => {
@@ -120,6 +123,12 @@ export class ProxyDuty {
     ];
   }
 }
+
+/** True when the operator makes the BCSEgressController by itself. */
+export const isMadeByDefault = (
+  { defaultProxy, proxyNamespaces }: Pick<OperatorSettings, 'defaultProxy' | 'proxyNamespaces'>,
+  key: string,
+): boolean => defaultProxy?.key === key && proxyNamespaces.includes(namesOf(key).namespace);
 
 const namesOf = (key: string): { readonly namespace: string; readonly name: string } => {
   const { namespace = '', name } = refOf(key);

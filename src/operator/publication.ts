@@ -10,12 +10,12 @@ interface ServiceObject extends KubeObject {
   readonly spec?: { readonly clusterIPs?: readonly string[] };
 }
 
-/** Names that are to be in the DNS of the cluster, with the addresses of the Services that exist. */
-export const hostEntries = (caches: Caches, { egresses }: ProxiesPlan): HostEntries => {
+/** Names of served rules, which are to be in the DNS of the cluster, with the addresses of the Services that exist. */
+export const hostEntries = (caches: Caches, { egresses }: ProxiesPlan, servedIds: ReadonlySet<string>): HostEntries => {
   const entries = new Map<string, readonly string[]>();
   for (const plan of egresses.values()) {
     for (const rule of plan.rules) {
-      if (rule.publish === undefined || entries.has(rule.publish)) continue;
+      if (rule.publish === undefined || entries.has(rule.publish) || !servedIds.has(rule.id)) continue;
       const ips = clusterIps(caches, serviceKey(plan, rule));
       if (ips.length > 0) entries.set(rule.publish, ips);
     }

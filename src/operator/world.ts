@@ -23,20 +23,24 @@ interface Workload extends KubeObject {
   };
 }
 
-/** Looks at the caches. */
-export const lookAt = (caches: Caches): World => {
-  const plan = planProxies(viewOf(caches));
+/** Looks at the caches. `reservedNames` are names of the cluster itself. */
+export const lookAt = (caches: Caches, reservedNames: readonly string[]): World => {
+  const plan = planProxies(viewOf(caches, reservedNames));
   const pods = caches.pods.flatMap(({ store }) => [...store.values()]).filter(({ isReady }) => isReady);
   const readyPods = new Map([...plan.proxies.values()].map((proxy) => [proxy.key, podsOf(caches, proxy, pods)]));
   return { plan, readyPods };
 };
 
 /** What plans and verdicts are made from. */
-export const viewOf = ({ egresses, proxies, namespaces, clusterInfos }: Caches): ProxiesView => ({
+export const viewOf = (
+  { egresses, proxies, namespaces, clusterInfos }: Caches,
+  reservedNames: readonly string[],
+): ProxiesView => ({
   egresses: [...egresses.store.values()].map(({ view }) => view),
   proxies: [...proxies.store.values()].map(({ view }) => view),
   namespaces: new Map([...namespaces.store.values()].map(({ metadata }) => [metadata.name, metadata.labels ?? {}])),
   ranges: clusterInfos.store.get(clusterInfoName) ?? unknownRanges,
+  reservedNames,
 });
 
 /** The Deployment of a proxy, ours or not; undefined when there is none. */

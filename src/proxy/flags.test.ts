@@ -13,6 +13,7 @@ describe('readProxyFlags', () => {
       program: 'envoy',
       kubeconfigPath: undefined,
       nameservers: [],
+      reservedNames: ['cluster.local'],
       report: { port: 61000 },
       stateFolder: '/run/sallyport',
       logLevel: 'info',

@@ -1,7 +1,8 @@
 /** The command line of the proxy as values. */
 import { isIP } from 'node:net';
+import { defaultClusterDomain } from '../core/proxy/reserved-names.ts';
 import { proxyPorts } from '../core/proxy/served.ts';
-import { listenFlag, logLevelFlag, refuseFlag } from '../runtime/config/flag.ts';
+import { domainName, listenFlag, logLevelFlag, refuseFlag } from '../runtime/config/flag.ts';
 import type { LogLevel } from '../runtime/process/log.ts';
 import type { ListenOptions } from '../runtime/serve/listen.ts';
 
@@ -16,6 +17,7 @@ export interface ProxyFlags {
   readonly engineBinary?: string;
   readonly kubeconfig?: string;
   readonly nameserver?: readonly string[];
+  readonly reservedName?: readonly string[];
   readonly reportAddress: string;
   readonly stateFolder: string;
   readonly logLevel: string;
@@ -32,6 +34,8 @@ export interface ProxyOptions {
   readonly kubeconfigPath: string | undefined;
   /** Resolvers outside the cluster. Empty: those of the pod. */
   readonly nameservers: readonly string[];
+  /** Names of the cluster itself, which no rule may be about. */
+  readonly reservedNames: readonly string[];
   readonly report: ListenOptions;
   readonly stateFolder: string;
   readonly logLevel: LogLevel;
@@ -55,6 +59,7 @@ export const readProxyFlags = (flags: ProxyFlags): ProxyOptions => {
     program: flags.engineBinary ?? engine,
     kubeconfigPath: flags.kubeconfig,
     nameservers: (flags.nameserver ?? []).map(nameserverOf),
+    reservedNames: (flags.reservedName ?? [defaultClusterDomain]).map((name) => domainName('--reserved-name', name)),
     report: listenFlag('--report-address', flags.reportAddress),
     stateFolder: flags.stateFolder.startsWith('/')
       ? flags.stateFolder

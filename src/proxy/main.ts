@@ -53,6 +53,7 @@ const start = async (options: ProxyOptions, version: string, lifecycle: Lifecycl
   const loop = createProxyMetrics(metrics.instruments, () => replica.report());
   const replica: Replica = new Replica({
     controller: `${namespace}/${name}`,
+    reservedNames: options.reservedNames,
     caches,
     engine,
     guard,

@@ -67,7 +67,17 @@ const start = (url = server.url): void => {
   const caches = createCaches({ client, clock, random: Math.random, onProblem: () => {} });
   metrics = createMetrics();
   const loop = createProxyMetrics(metrics.instruments, () => replica.report());
-  replica = new Replica({ controller, caches, engine, guard, kept, clock, log, loop });
+  replica = new Replica({
+    controller,
+    reservedNames: ['cluster.local'],
+    caches,
+    engine,
+    guard,
+    kept,
+    clock,
+    log,
+    loop,
+  });
   const stop = new AbortController();
   const done = replica.run(stop.signal);
   end = async () => {

@@ -32,6 +32,8 @@ export interface Guard {
 export interface ReplicaDeps {
   /** `namespace/name` of the BCSEgressController. */
   readonly controller: string;
+  /** Names of the cluster itself, which no rule may be about. */
+  readonly reservedNames: readonly string[];
   readonly caches: Caches;
   readonly engine: ProxyEngine;
   readonly guard: Guard;
@@ -59,9 +61,9 @@ export class Replica {
   #inForce: InForce | undefined;
 
   constructor(deps: ReplicaDeps) {
-    const { caches, controller, engine, guard, clock, loop } = deps;
+    const { caches, controller, reservedNames, engine, guard, clock, loop } = deps;
     this.#deps = deps;
-    this.#gathering = new Gathering(caches, controller);
+    this.#gathering = new Gathering(caches, controller, reservedNames);
     this.#loop = new Loop({ clock, pass: () => this.#pass(), hooks: loop ?? { passed: () => {} } });
     this.#readings = new Readings(engine, clock);
     this.#names = new Names({

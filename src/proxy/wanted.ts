@@ -25,12 +25,14 @@ export const nothingWanted = (controller: string): Wanted => ({
 export class Gathering {
   readonly #caches: Caches;
   readonly #controller: string;
+  readonly #reservedNames: readonly string[];
   #before: readonly EgressView[] = [];
 
   /** `controller` is `namespace/name` of the BCSEgressController. */
-  constructor(caches: Caches, controller: string) {
+  constructor(caches: Caches, controller: string, reservedNames: readonly string[]) {
     this.#caches = caches;
     this.#controller = controller;
+    this.#reservedNames = reservedNames;
   }
 
   /** What is wanted now. Call it when all caches are filled. */
@@ -42,6 +44,7 @@ export class Gathering {
       proxies: [...proxies.store.values()],
       namespaces: new Map([...namespaces.store.values()].map(({ name, labels }) => [name, labels])),
       ranges: clusterInfos.store.get(clusterInfo) ?? projectClusterInfo(undefined),
+      reservedNames: this.#reservedNames,
     });
     const rules = plan.proxies.get(this.#controller)?.rules;
     if (rules === undefined) return nothingWanted(this.#controller);

@@ -206,6 +206,7 @@ export class OperatorWorld {
         proxies: proxies.map(projectProxy),
         namespaces: labels,
         ranges: projectClusterInfo(undefined),
+        reservedNames: ['cluster.local'],
       });
       return change(reportOf(plan, proxy));
     };

@@ -23,11 +23,13 @@ export class Claims {
   readonly #ports = new Map<string, string>();
   readonly #names = new Map<string, Holder>();
 
-  /** Takes what the rule needs; undefined when it has it all, else why not, and then it has taken nothing. */
-  take(egress: EgressView, rule: TcpRuleView | HttpRuleView): Finding | undefined {
+  /**
+   * Takes what the rule needs; undefined when it has it all, else why not, and then it has taken nothing. `name` is what it
+   * puts into the DNS of the cluster.
+   */
+  take(egress: EgressView, rule: TcpRuleView | HttpRuleView, name: string | undefined): Finding | undefined {
     const who = `rule ${rule.name} of BCSEgress ${egress.key}`;
     const portKey = rule.kind === 'tcp' ? `${egress.proxy} ${rule.sourcePort}` : undefined;
-    const name = publishedName(rule);
     const refusal =
       this.#portRefusal(egress, rule, portKey) ??
       (name === undefined ? undefined : this.#nameRefusal(egress, rule, name));

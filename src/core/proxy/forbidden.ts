@@ -1,8 +1,10 @@
 /**
- * Where no name may lead. A name is resolved by somebody outside who may answer with any address, so what is local to the
- * proxy or inside the cluster must be refused after resolution. Written as CIDRs of both families; addresses that carry an
- * IPv4 address inside are in it too, so that one look tells.
+ * Addresses that the proxy must not connect to. A name is resolved by somebody outside who may answer with any address, so
+ * what is local to the proxy or inside the cluster is refused after resolution. An address that a rule names itself is
+ * refused with the rule, unless the administrator has opened it. Written as CIDRs of both families; addresses that carry
+ * an IPv4 address inside are in it too, so that one look tells.
  */
+import { type Finding, finding } from '../finding.ts';
 import {
   cidrCover,
   contains,
@@ -18,6 +20,7 @@ import {
 } from '../ip/index.ts';
 import type { ClusterRanges } from '../view.ts';
 import { reservedPorts } from './served.ts';
+import { destinationsOf } from './tenants.ts';
 import type { HttpRuleView, TcpRuleView } from './view.ts';
 
 const setOfTexts = (texts: readonly string[]): IntervalSet => {
@@ -27,7 +30,7 @@ const setOfTexts = (texts: readonly string[]): IntervalSet => {
   return set.value;
 };
 
-/** The machine itself, its link and everybody at once: no rule may name them either (IANA special-purpose registries, 2026). */
+/** The machine itself and everybody at once: nobody can open these (IANA special-purpose registries, 2026). */
 const local = setOfTexts([
   '0.0.0.0/8',
   '127.0.0.0/8',
@@ -38,7 +41,7 @@ const local = setOfTexts([
   'ff00::/8',
 ]);
 
-/** What no name may lead to, whatever ranges are opened. */
+/** What no name may lead to, whatever ranges are opened; a rule may name it where the administrator has opened it. */
 const never = union(
   local,
   setOfTexts([
@@ -73,32 +76,46 @@ const privateRanges = setOfTexts([
 /** CIDRs that names may not lead to, in order. */
 export const forbiddenFor = (ranges: ClusterRanges, allowedRanges: IntervalSet): string[] => {
   const plain = union(union(difference(privateRanges, allowedRanges), never), clusterSet(ranges));
-  return cidrCover(union(plain, throughNat64(plain)));
+  return cidrCover(withNat64(plain));
 };
 
-/** Why a rule may not name the address and port; undefined when it may. */
-export const selfTarget = (
+/** The sets that named addresses are looked up in; made once for each plan and proxy. */
+export interface InsideAddresses {
+  /** Nobody may name these. */
+  readonly closed: IntervalSet;
+  /** The cluster itself, whatever the administrator has opened of it. */
+  readonly cluster: IntervalSet;
+}
+
+/** What rules of a proxy may not name. `allowedRanges` opens everything but what is local to the proxy. */
+export const insideAddresses = (ranges: ClusterRanges, allowedRanges: IntervalSet): InsideAddresses => {
+  const cluster = clusterSet(ranges);
+  const opened = difference(union(never, cluster), difference(allowedRanges, local));
+  return { closed: withNat64(opened), cluster: withNat64(cluster) };
+};
+
+/** Why a rule may not name its addresses, undefined when it may. */
+export const addressRefusal = (
   rule: TcpRuleView | HttpRuleView,
-  ranges: ClusterRanges,
-): { readonly reason: 'AddressForbidden' | 'ProxyLoop'; readonly address: string } | undefined => {
-  const ips =
-    rule.kind === 'tcp'
-      ? rule.to.kind === 'addresses'
-        ? rule.to.ips
-        : []
-      : rule.host.kind === 'address'
-        ? [rule.host.ip]
-        : [];
-  const inside = ips.find((ip) => contains(local, ip));
-  if (inside !== undefined) return { reason: 'AddressForbidden', address: inside };
+  { closed, cluster }: InsideAddresses,
+): Finding | undefined => {
+  const { ips } = destinationsOf(rule);
+  const inside = ips.find((ip) => contains(closed, ip));
+  if (inside !== undefined) {
+    return finding(
+      'AddressForbidden',
+      `Rule ${rule.name} names ${inside}, which is inside the cluster or local to its nodes; allowedRanges of the proxy does not open it.`,
+    );
+  }
   if (rule.destPort < reservedPorts.first || rule.destPort > reservedPorts.last) return undefined;
-  const own = clusterSet(ranges);
-  const looping = ips.find((ip) => contains(own, ip));
-  return looping === undefined ? undefined : { reason: 'ProxyLoop', address: looping };
+  const looping = ips.find((ip) => contains(cluster, ip));
+  return looping === undefined
+    ? undefined
+    : finding('ProxyLoop', `Rule ${rule.name} names ${looping} port ${rule.destPort}, which may be the proxy itself.`);
 };
 
-const clusterSet = ({ services, nodes, pods, custom }: ClusterRanges): IntervalSet =>
-  [nodes, pods, custom].reduce(union, services);
+const clusterSet = ({ services, nodes, apiServers, pods, custom }: ClusterRanges): IntervalSet =>
+  [nodes, apiServers, pods, custom].reduce(union, services);
 
 // 64:ff9b::/96 reaches IPv4 addresses through a NAT64 router (RFC 6052), so what is forbidden there is forbidden here.
 const nat64Base = ((): bigint => {
@@ -107,5 +124,8 @@ const nat64Base = ((): bigint => {
   return positionOf(base.value);
 })();
 
-const throughNat64 = (set: IntervalSet): IntervalSet =>
-  setOf(ofFamily(set, 4).intervals.map(({ first, last }) => ({ first: nat64Base + first, last: nat64Base + last })));
+const withNat64 = (set: IntervalSet): IntervalSet =>
+  union(
+    set,
+    setOf(ofFamily(set, 4).intervals.map(({ first, last }) => ({ first: nat64Base + first, last: nat64Base + last }))),
+  );

@@ -121,7 +121,6 @@ test('reserved ports, addresses of the proxy itself and missing proxies are refu
         tcp: [
           { name: 'reserved', sourceport: 61000, destport: 1, ips: '198.51.100.1' },
           { name: 'loopback', sourceport: 1, destport: 61001, ips: '198.51.100.1,127.0.0.1' },
-          { name: 'loop', sourceport: 2, destport: 61080, ips: '10.244.3.4' },
           { name: 'pod', sourceport: 3, destport: 80, ips: '10.244.3.4' },
         ],
         http: [{ name: 'zero', host: '0.0.0.0' }],
@@ -129,17 +128,114 @@ test('reserved ports, addresses of the proxy itself and missing proxies are refu
       egressObject('a/b', { controller: { namespace: 'x', name: 'y' }, tcp: [db] }),
     ],
   });
-  const found = ['a/a/reserved', 'a/a/loopback', 'a/a/loop', 'a/a/pod', 'a/a/zero', 'a/b/db'].map((id) =>
-    reasonOf(plan, id),
-  );
+  const found = ['a/a/reserved', 'a/a/loopback', 'a/a/pod', 'a/a/zero', 'a/b/db'].map((id) => reasonOf(plan, id));
   assert.deepEqual(found, [
     'PortReserved',
     'AddressForbidden',
-    'ProxyLoop',
-    'served',
+    'AddressForbidden',
     'AddressForbidden',
     'ProxyNotFound',
   ]);
+});
+
+/** The reasons of rules that name one address each. */
+const reasonsOfAddresses = (addresses: readonly string[], spec: object, destport = 80): Record<string, string> => {
+  const rules = addresses.map((ips, index) => ({ name: `r${index}`, sourceport: index + 1, destport, ips }));
+  const plan = planOf({
+    proxies: [proxyObject(defaultProxy, spec)],
+    egresses: [egressObject('a/a', { tcp: rules })],
+  });
+  return Object.fromEntries(addresses.map((ips, index) => [ips, reasonOf(plan, `a/a/r${index}`)]));
+};
+
+const insideAddresses = [
+  '169.254.169.254',
+  '100.100.100.200',
+  'fe80::1',
+  // A Service, a pod, a node and an API server that is no node.
+  '10.96.0.1',
+  '10.244.3.4',
+  '10.77.0.11',
+  '192.0.2.10',
+  // The same Service through NAT64.
+  '64:ff9b::a60:1',
+];
+const neverAddresses = ['127.0.0.1', '0.0.0.0', '224.0.0.1', '::1'];
+
+test('a rule that names an inside address is refused, also in other spellings', () => {
+  const addresses = [...insideAddresses, ...neverAddresses];
+  assert.deepEqual(
+    reasonsOfAddresses(addresses, {}),
+    Object.fromEntries(addresses.map((ip) => [ip, 'AddressForbidden'])),
+  );
+  // IPv4-mapped spellings are no addresses of a rule at all.
+  assert.deepEqual(reasonsOfAddresses(['::ffff:7f00:1', '::ffff:a9fe:a9fe'], { allowedRanges: ['::/0'] }), {
+    '::ffff:7f00:1': 'SpecInvalid',
+    '::ffff:a9fe:a9fe': 'SpecInvalid',
+  });
+  // A private address outside the cluster is what most rules are about.
+  assert.deepEqual(reasonsOfAddresses(['10.1.2.3'], {}), { '10.1.2.3': 'served' });
+});
+
+test('allowedRanges opens inside addresses that rules name, and never loopback', () => {
+  const everything = { allowedRanges: ['0.0.0.0/0', '::/0'] };
+  assert.deepEqual(
+    reasonsOfAddresses(insideAddresses, everything),
+    Object.fromEntries(insideAddresses.map((ip) => [ip, 'served'])),
+  );
+  assert.deepEqual(
+    reasonsOfAddresses(neverAddresses, everything),
+    Object.fromEntries(neverAddresses.map((ip) => [ip, 'AddressForbidden'])),
+  );
+  const ownPort = reasonsOfAddresses(['10.244.3.4'], everything, 61080);
+  assert.deepEqual(ownPort, { '10.244.3.4': 'ProxyLoop' });
+});
+
+test('a rule for a name of the cluster is refused, so that no tenant answers for it', () => {
+  const names = [
+    'kubernetes.default.svc.cluster.local',
+    'cluster.local',
+    'shop.svc',
+    'KUBERNETES.default.svc.Cluster.Local',
+    '1.0.0.10.in-addr.arpa',
+    'db.localhost',
+    'git.corp.example.com',
+  ];
+  const fine = ['notcluster.local', 'db.example.com', 'svc.example.com'];
+  const rules = [...names, ...fine].map((domain, index) => ({
+    name: `r${index}`,
+    sourceport: index + 1,
+    destport: 1,
+    domain,
+  }));
+  const plan = planOf({
+    reservedNames: ['cluster.local', 'corp.example.com'],
+    egresses: [egressObject('a/a', { tcp: rules, http: [{ name: 'any', host: '*.svc.cluster.local' }] })],
+  });
+  const found = rules.map(({ name, domain }) => [domain, reasonOf(plan, `a/a/${name}`)]);
+  assert.deepEqual(Object.fromEntries(found), {
+    ...Object.fromEntries(names.map((name) => [name, 'NameReserved'])),
+    ...Object.fromEntries(fine.map((name) => [name, 'served'])),
+  });
+  assert.equal(reasonOf(plan, 'a/a/any'), 'NameReserved');
+});
+
+test('only allowedNames are published; a TCP rule keeps its Service, a transparent host is refused', () => {
+  const plan = planOf({
+    proxies: [proxyObject(defaultProxy, { allowedNames: ['example.com'] })],
+    egresses: [
+      egressObject('a/a', {
+        at: 1,
+        tcp: [db, { ...db, name: 'other', sourceport: 1, ips: 'db.example.org' }],
+        http: [{ name: 'web', host: 'www.example.org', transparent: true }],
+      }),
+    ],
+  });
+  assert.equal(ruleOf(plan, 'a/a/db').publish, 'db.example.com');
+  const other = ruleOf(plan, 'a/a/other');
+  assert.deepEqual([other.publish, other.withheld?.reason], [undefined, 'NameNotAllowed']);
+  assert.deepEqual(other.service, { name: 'a-other', ports: [1] });
+  assert.equal(reasonOf(plan, 'a/a/web'), 'NameNotAllowed');
 });
 
 test('tenants have what one entry allows as a whole', () => {

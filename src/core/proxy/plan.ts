@@ -5,10 +5,11 @@
 import { type Finding, finding } from '../finding.ts';
 import { compareText, hashText } from '../hash.ts';
 import { Claims, publishedName } from './claims.ts';
-import { forbiddenFor, selfTarget } from './forbidden.ts';
+import { addressRefusal, forbiddenFor, type InsideAddresses, insideAddresses } from './forbidden.ts';
 import { otherServiceNameOf, ruleId, serviceNameOf } from './names.ts';
+import { reservedName } from './reserved-names.ts';
 import type { HttpServed, RuleSet, ServedRule, TcpServed } from './served.ts';
-import { notAllowed } from './tenants.ts';
+import { mayPublish, notAllowed } from './tenants.ts';
 import type { EgressView, HttpRuleView, ProxiesView, ProxyView, RuleView, TcpRuleView } from './view.ts';
 
 export interface ProxiesPlan {
@@ -46,6 +47,8 @@ export interface RulePlan {
     | { readonly ok: false; readonly finding: Finding };
   /** The name that is to answer in the DNS of the cluster; undefined for rules without one and for refused ones. */
   readonly publish: string | undefined;
+  /** Why the rule is served and its name is not published; undefined when it is, or when it has none. */
+  readonly withheld: Finding | undefined;
   /** The Service of a TCP rule, in the namespace of the BCSEgress; undefined for other rules and for refused ones. */
   readonly service: RuleService | undefined;
 }
@@ -89,6 +92,7 @@ class Serving {
   /** Id of the rule that serves a host and port of a proxy. */
   readonly #hosts = new Map<string, string>();
   readonly #serviceNames = new Set<string>();
+  readonly #insideByProxy = new Map<string, InsideAddresses>();
 
   constructor(view: ProxiesView, proxyByKey: ReadonlyMap<string, ProxyView>) {
     this.#view = view;
@@ -108,15 +112,18 @@ class Serving {
           kind,
           verdict: { ok: false, finding: why },
           publish: undefined,
+          withheld: undefined,
           service: undefined,
         };
       }
+      const withheld = this.#withheld(egress, rule);
       return {
         name: rule.name,
         id,
         kind,
         verdict: { ok: true, servedBy: this.#serve(egress.proxy, rule, id) },
-        publish: publishedName(rule),
+        publish: withheld === undefined ? publishedName(rule) : undefined,
+        withheld,
         service: rule.kind === 'tcp' ? { name: this.#serviceName(egress, rule), ports: [rule.sourcePort] } : undefined,
       };
     });
@@ -140,14 +147,32 @@ class Serving {
         `The proxy ${proxy.key} does not let rule ${rule.name} of namespace ${namespace} ${what}.`,
       );
     }
-    const self = selfTarget(rule, this.#view.ranges);
-    if (self !== undefined) {
-      return finding(
-        self.reason,
-        `Rule ${rule.name} names ${self.address} port ${rule.destPort}, which may be the proxy itself.`,
-      );
+    const reserved = reservedName(rule, this.#view.reservedNames);
+    if (reserved !== undefined) {
+      return finding('NameReserved', `Rule ${rule.name} is about ${reserved}, which is a name of the cluster itself.`);
     }
-    return this.#claims.take(egress, rule);
+    const withheld = this.#withheld(egress, rule);
+    // A transparent rule is nothing without its name; a TCP rule still has its Service.
+    if (withheld !== undefined && rule.kind === 'http') return withheld;
+    return (
+      addressRefusal(rule, this.#insideOf(proxy)) ??
+      this.#claims.take(egress, rule, withheld === undefined ? publishedName(rule) : undefined)
+    );
+  }
+
+  /** Why the proxy does not let the rule publish its name; undefined when it does, or when the rule has none. */
+  #withheld({ proxy }: EgressView, rule: TcpRuleView | HttpRuleView): Finding | undefined {
+    const name = publishedName(rule);
+    const view = this.#proxyByKey.get(proxy);
+    return name === undefined || view === undefined || mayPublish(name, view)
+      ? undefined
+      : finding('NameNotAllowed', `The proxy ${proxy} does not publish ${name} for rule ${rule.name}.`);
+  }
+
+  #insideOf(proxy: ProxyView): InsideAddresses {
+    const known = this.#insideByProxy.get(proxy.key) ?? insideAddresses(this.#view.ranges, proxy.allowedRanges);
+    this.#insideByProxy.set(proxy.key, known);
+    return known;
   }
 
   /** Returns the id of the rule that serves: an older one has the same host already, or this one does from now on. */

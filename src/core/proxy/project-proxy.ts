@@ -35,6 +35,7 @@ export const projectProxy = (object: ApiObject): ProxyView => {
     engine: run.engine,
     nameservers: (run.nameservers ?? []).flatMap((text) => readIp(text, `${who}: nameservers`, problems)),
     allowedRanges: readSet(run.allowedRanges, `${who}: allowedRanges`, problems),
+    allowedNames: value === undefined ? [] : run.allowedNames?.map((name) => name.toLowerCase()),
     tenants: value === undefined ? [] : tenants,
     run,
     problems,

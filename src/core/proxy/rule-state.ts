@@ -52,7 +52,9 @@ export const ruleStateOf = ({ view }: EgressPlan, rule: RulePlan, known: Known):
   const published = known.published.get(id);
   const isPublished = published === undefined || isGood(published);
   const live = liveness(view.proxy, name, told, known);
-  if (live.state !== 'Synced' || isPublished) return { ...plain, ...figures, ...live, about: 'Programmed' };
+  if (live.state !== 'Synced' || isPublished) {
+    return { ...plain, ...figures, state: live.state, why: live.why ?? rule.withheld, about: 'Programmed' };
+  }
   const isLasting = published.reason !== 'NameNotAnswering';
   return { ...plain, ...figures, state: isLasting ? 'Error' : 'Pending', why: published, about: 'Published' };
 };

@@ -1,5 +1,5 @@
-/** Tenants: which namespaces may use a proxy, and for which ports, names and addresses. */
-import { contains } from '../ip/index.ts';
+/** Tenants: which namespaces may use a proxy, and for which ports, names and addresses; and which names they may publish. */
+import { contains, type Ip } from '../ip/index.ts';
 import { type Labels, matches } from '../labels.ts';
 import type { HttpRuleView, ProxyView, TcpRuleView, TenantView } from './view.ts';
 
@@ -18,6 +18,14 @@ export const notAllowed = (
   return own.map((tenant) => lacking(rule, tenant)).find((what) => what !== undefined);
 };
 
+/** True when rules of the proxy may publish the name. */
+export const mayPublish = (name: string, { allowedNames }: Pick<ProxyView, 'allowedNames'>): boolean =>
+  allowedNames === undefined || isBelowAny(name, allowedNames);
+
+/** True when the name is one of the domains or below one. */
+export const isBelowAny = (name: string, domains: readonly string[]): boolean =>
+  domains.some((domain) => name === domain || name.endsWith(`.${domain}`));
+
 const isMeant = ({ namespaces, selector }: TenantView, namespace: string, labels: Labels): boolean =>
   namespaces.includes(namespace) || (selector !== undefined && matches(selector, labels));
 
@@ -28,13 +36,16 @@ const lacking = (rule: TcpRuleView | HttpRuleView, { to, ports }: TenantView): s
   }
   if (to === undefined) return undefined;
   const { names, ips } = destinationsOf(rule);
-  const name = names.find((text) => !to.domains.some((domain) => text === domain || text.endsWith(`.${domain}`)));
+  const name = names.find((text) => !isBelowAny(text, to.domains));
   if (name !== undefined) return `lead to ${name}`;
   const ip = ips.find((address) => !contains(to.ranges, address));
   return ip === undefined ? undefined : `lead to ${ip}`;
 };
 
-const destinationsOf = (rule: TcpRuleView | HttpRuleView) => {
+/** The names and addresses that a rule leads to. */
+export const destinationsOf = (
+  rule: TcpRuleView | HttpRuleView,
+): { readonly names: readonly string[]; readonly ips: readonly Ip[] } => {
   if (rule.kind === 'tcp') {
     return rule.to.kind === 'domain' ? { names: [rule.to.name], ips: [] } : { names: [], ips: rule.to.ips };
   }

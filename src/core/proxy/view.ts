@@ -16,6 +16,8 @@ export interface ProxiesView {
   /** Labels by the name of the namespace; one that is missing has no labels. */
   readonly namespaces: ReadonlyMap<string, Labels>;
   readonly ranges: ClusterRanges;
+  /** Names of the cluster's own, which no rule may have, nor any name below them; such as `cluster.local`. */
+  readonly reservedNames: readonly string[];
 }
 
 /** A BCSEgress. */
@@ -79,6 +81,8 @@ export interface ProxyView {
   /** Empty: those of the operator. */
   readonly nameservers: readonly Ip[];
   readonly allowedRanges: IntervalSet;
+  /** Names that rules may publish, and all below them; undefined: any that is not reserved. */
+  readonly allowedNames: readonly string[] | undefined;
   /** Undefined: every namespace may claim everything. */
   readonly tenants: readonly TenantView[] | undefined;
   /** How it is to be run; the defaults where the spec cannot be read. */

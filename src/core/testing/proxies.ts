@@ -55,17 +55,31 @@ export interface ProxiesShape {
   readonly egresses?: readonly ApiObject[];
   readonly proxies?: readonly ApiObject[];
   readonly labels?: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  readonly reservedNames?: readonly string[];
 }
 
 /** The view of objects; without proxies there is the default one. The cluster has 10.96.0.0/12 and 10.244.0.0/16. */
-export const proxiesView = ({ egresses = [], proxies = [proxyObject()], labels = {} }: ProxiesShape): ProxiesView => ({
+export const proxiesView = ({
+  egresses = [],
+  proxies = [proxyObject()],
+  labels = {},
+  reservedNames = ['cluster.local'],
+}: ProxiesShape): ProxiesView => ({
   egresses: egresses.map(projectEgress),
   proxies: proxies.map(projectProxy),
   namespaces: new Map(Object.entries(labels)),
   ranges: projectClusterInfo({
     metadata: { name: 'default' },
-    status: { egressIgnoreCIDR: { clusterIP: { ipv4: ['10.96.0.0/12'] }, podCIDR: { ipv4: ['10.244.0.0/16'] } } },
+    status: {
+      egressIgnoreCIDR: {
+        clusterIP: { ipv4: ['10.96.0.0/12'] },
+        podCIDR: { ipv4: ['10.244.0.0/16'] },
+        nodeIP: { ipv4: ['10.77.0.11'] },
+        apiServer: { ipv4: ['192.0.2.10'] },
+      },
+    },
   }),
+  reservedNames,
 });
 
 /** The plan of objects. */

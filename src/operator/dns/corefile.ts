@@ -3,6 +3,7 @@
  * two comments; all other text stays as it is, byte for byte. CoreDNS allows one `hosts` per server block
  * (https://coredns.io/plugins/hosts, 1.15), so where somebody has one, ours cannot be.
  */
+import { isIP } from 'node:net';
 
 /** Addresses by name. */
 export type HostEntries = ReadonlyMap<string, readonly string[]>;
@@ -36,6 +37,15 @@ export const placeHosts = (corefile: string, entries: HostEntries): Placed => {
   ];
   const lines = bare.split('\n');
   return { ok: true, text: lines.toSpliced(root.firstLine + 1, 0, ...block.map((line) => `    ${line}`)).join('\n') };
+};
+
+/** The names in our block. */
+export const namesIn = (corefile: string): ReadonlySet<string> => {
+  const lines = corefile.split('\n').map((line) => line.trim());
+  const [begin, end] = [lines.indexOf(beginMark), lines.indexOf(endMark)];
+  if (begin < 0) return new Set();
+  const entries = lines.slice(begin + 1, end < 0 ? undefined : end).map((line) => line.split(' '));
+  return new Set(entries.flatMap(([ip = '', name]) => (isIP(ip) === 0 || name === undefined ? [] : [name])));
 };
 
 /** The text without our block; undefined when only one of the comments is there. */

@@ -6,7 +6,7 @@ import type { ObjectRef } from '../../runtime/kube/resource.ts';
 import { type Clock, wait } from '../../runtime/process/clock.ts';
 import type { ConfigMap } from '../caches.ts';
 import { resources } from '../objects/kind.ts';
-import { type HostEntries, placeHosts } from './corefile.ts';
+import { type HostEntries, namesIn, placeHosts } from './corefile.ts';
 
 /** All addresses of a name, as the DNS of the cluster answers now; empty when it has none. Rejects when it does not answer. */
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
@@ -38,9 +38,16 @@ export class PublishedNames {
   /** name -> how it answers; one entry per name that is wanted */
   readonly #asked = new Map<string, Asked>();
   #refusal: string | undefined;
+  #before: ReadonlySet<string> | undefined;
 
   constructor(deps: NamesDeps) {
     this.#deps = deps;
+  }
+
+  /** The names that an operator before this one has published; nothing that this one does changes them. */
+  get before(): ReadonlySet<string> {
+    this.#before ??= namesIn(this.#deps.current()?.data?.[key] ?? '');
+    return this.#before;
   }
 
   /** Makes the entries so. Rejects with an ApiError when the server refuses or cannot be reached. */

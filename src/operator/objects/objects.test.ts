@@ -12,6 +12,7 @@ const settings = {
   imagePullSecrets: [],
   serviceAccount: 'sallyport-proxy',
   nameservers: [],
+  reservedNames: ['cluster.local'],
 };
 const tcp = [
   { name: 'db', sourceport: 3306, destport: 3306, ips: 'db.example.com' },

@@ -11,6 +11,8 @@ export interface PodSettings {
   readonly serviceAccount: string;
   /** For BCSEgressControllers without nameservers; empty: those of the node. */
   readonly nameservers: readonly string[];
+  /** Names of the cluster itself: its domain, and what the administrator reserves. */
+  readonly reservedNames: readonly string[];
 }
 
 const stateFolder = '/run/sallyport';
@@ -55,7 +57,13 @@ export const podSpec = (proxy: ProxyView, marks: Readonly<Record<string, string>
         name: 'proxy',
         image: run.image ?? settings.images[engine],
         ...(settings.imagePullPolicy === undefined ? {} : { imagePullPolicy: settings.imagePullPolicy }),
-        args: ['proxy', `--controller=${key}`, `--engine=${engine}`, `--state-folder=${stateFolder}`],
+        args: [
+          'proxy',
+          `--controller=${key}`,
+          `--engine=${engine}`,
+          `--state-folder=${stateFolder}`,
+          ...settings.reservedNames.map((name) => `--reserved-name=${name}`),
+        ],
         env: [{ name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } }],
         ports: [
           { name: 'report', containerPort: proxyPorts.report, protocol: 'TCP' },

@@ -66,7 +66,7 @@ export class OperatorTestWorld {
   }
 
   /** Starts the operator as the leader would, and resolves after its first pass. */
-  async operator({ hasDns = false, defaultSpec = {} } = {}): Promise<void> {
+  async operator({ hasDns = false, defaultSpec = {}, defaultProxyKey = proxyKey } = {}): Promise<void> {
     // Polls of two seconds pass in 100 ms.
     const clock = fastClock(20);
     const random = Math.random;
@@ -99,7 +99,9 @@ export class OperatorTestWorld {
       hooks: { passed: () => {} },
       settings: {
         proxyNamespaces: ['bcs-system'],
-        defaultSpec,
+        defaultProxy: { key: defaultProxyKey, spec: defaultSpec },
+        reservedNames: ['cluster.local'],
+        searchDomains: [],
         operatorNamespace: 'sallyport',
         images: { envoy: 'envoy-image', nginx: 'nginx-image' },
         imagePullPolicy: undefined,
@@ -189,6 +191,7 @@ export class OperatorTestWorld {
       proxies: this.server.list(resourceOf('BCSEgressController')).map(projectProxy),
       namespaces: new Map(),
       ranges: projectClusterInfo(undefined),
+      reservedNames: ['cluster.local'],
     });
     return this.alter(reportOf(plan, proxyKey));
   }

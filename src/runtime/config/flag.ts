@@ -28,3 +28,11 @@ export const namespaceFlag = (text: string): string =>
   /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)
     ? text
     : refuseFlag('--namespace', text, 'the name of a namespace: at most 63 lower-case letters, digits and "-"');
+
+/** A domain name in lower case and without its last dot, such as cluster.local. */
+export const domainName = (flag: string, text: string): string => {
+  const name = text.toLowerCase().replace(/\.$/, '');
+  return /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name)
+    ? name
+    : refuseFlag(flag, text, 'a domain name such as cluster.local');
+};
