@@ -245,6 +245,7 @@ test('a Deployment that somebody made is kept as it is, and the Service leads to
     template: { metadata: { labels }, spec: { containers: [{ name: 'x', image: 'own' }] } },
   };
   await world.apply(resources.deployments, 'bcs-system/own', { spec });
+  await world.apply(resourceOf('BCSEgressController'), 'bcs-system/own', { spec: {} });
   await world.egress('hn1/own', { http: [{ host: 'b.example.com' }] }, 'bcs-system/own');
   const service = await world.untilThere<KubeObject & { spec: { selector: object } }>(
     resources.services,
@@ -255,8 +256,16 @@ test('a Deployment that somebody made is kept as it is, and the Service leads to
   assert.deepEqual([deployment?.spec.replicas, deployment?.spec.template.spec.containers[0]?.image], [3, 'own']);
   assert.equal(await world.get(resources.autoscalers, 'bcs-system/own'), undefined);
   await world.remove('BCSEgress', 'hn1/own');
-  await world.untilGone(resourceOf('BCSEgressController'), 'bcs-system/own');
+  await world.untilGone(resources.services, 'bcs-system/own');
   assert.ok(await world.get(resources.deployments, 'bcs-system/own'));
+});
+
+test('a tenant that names a proxy of its own invention gets none', async () => {
+  await world.egress('shop/lost', { http: [{ host: 'c.example.com' }] }, 'bcs-system/invented');
+  const { reason } = await world.until('shop/lost', 'Error');
+  assert.match(reason ?? '', /There is no BCSEgressController bcs-system\/invented/);
+  assert.equal(await world.get(resourceOf('BCSEgressController'), 'bcs-system/invented'), undefined);
+  await world.remove('BCSEgress', 'shop/lost');
 });
 
 test('a proxy is not run where the operator may not', async () => {
