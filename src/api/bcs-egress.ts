@@ -128,9 +128,21 @@ const Rules = z.object({
   http: httpRules('Hosts that pods may reach through the HTTP proxy.'),
 });
 
+const kubernetesName = (field: string, pattern: string, maxLength: number) =>
+  withRules(z.string().min(1).max(maxLength), {
+    rule: `self.matches('${pattern}')`,
+    message: `${field} must be lower-case letters, digits and "-", and begin and end with a letter or digit`,
+    holds: (text) => new RegExp(pattern).test(text),
+  });
+const labelPattern = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
+
 const ControllerReference = z.object({
-  namespace: z.string().min(1).max(63).default('bcs-system').describe('Namespace of the BCSEgressController.'),
-  name: z.string().min(1).max(253).default('egress-controller').describe('Name of the BCSEgressController.'),
+  namespace: kubernetesName('namespace', `^${labelPattern}$`, 63)
+    .default('bcs-system')
+    .describe('Namespace of the BCSEgressController.'),
+  name: kubernetesName('name', `^${labelPattern}([.]${labelPattern})*$`, 253)
+    .default('egress-controller')
+    .describe('Name of the BCSEgressController.'),
 });
 
 /** The rules and the proxy that serves them; a parse fills in the defaults, but does not join the older spellings. */

@@ -1,5 +1,6 @@
 /** Publication: the addresses under which rules are reached, and whether each of them is there. */
 import { type Finding, finding } from '../core/finding.ts';
+import { isAtProxy } from '../core/proxy/claims.ts';
 import type { EgressPlan, ProxiesPlan, RulePlan } from '../core/proxy/plan.ts';
 import type { KubeObject } from '../runtime/kube/resource.ts';
 import { type Caches, findMade } from './caches.ts';
@@ -54,9 +55,9 @@ const stateOf = (
   return names.finding(publish);
 };
 
-/** Rules of an object with one name share the first one's Service; HTTP hosts are reached at the Service of the proxy. */
+/** Rules of an object with one name share the first one's Service; hosts of HTTP rules are reached at the Service of the proxy. */
 const serviceKey = ({ view, rules }: EgressPlan, rule: RulePlan): string => {
-  if (rule.service === undefined) return view.proxy;
+  if (rule.service === undefined || (rule.publish !== undefined && isAtProxy(rule.publish, view))) return view.proxy;
   const first =
     rule.publish === undefined
       ? rule

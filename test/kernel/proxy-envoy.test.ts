@@ -6,5 +6,11 @@ import { engineSecurity } from '../../src/proxy/testing/security.ts';
 import { enterOwnNamespace } from './own-namespace.ts';
 
 enterOwnNamespace();
-engineConformance('envoy', createEnvoy, { program: envoyProgram() });
+
+const exceptions = {
+  'client-query': 'Envoy answers 404 to a URL without a path',
+  'client-half-close-connect': 'Envoy ends a tunnel when its client ends its side',
+};
+
+engineConformance('envoy', createEnvoy, { program: envoyProgram(), exceptions });
 engineSecurity('envoy', createEnvoy, { program: envoyProgram() });

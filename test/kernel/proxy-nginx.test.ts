@@ -8,6 +8,10 @@ enterOwnNamespace();
 
 const exceptions = {
   connect: 'stock nginx answers CONNECT with 400',
+  'client-http10-connect': 'stock nginx answers CONNECT with 400',
+  'client-half-close-connect': 'stock nginx answers CONNECT with 400',
+  'client-trailers': 'nginx leaves trailers of requests out',
+  'client-expect': 'nginx says 100 Continue itself when a request has a body',
   'change-untouched-connect': 'stock nginx answers CONNECT with 400',
   'change-removed': 'connections of a rule that is gone share their worker with those of rules that are not',
 };

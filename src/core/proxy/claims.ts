@@ -31,11 +31,10 @@ export class Claims {
     const who = `rule ${rule.name} of BCSEgress ${egress.key}`;
     const portKey = rule.kind === 'tcp' ? `${egress.proxy} ${rule.sourcePort}` : undefined;
     const refusal =
-      this.#portRefusal(egress, rule, portKey) ??
-      (name === undefined ? undefined : this.#nameRefusal(egress, rule, name));
+      this.#portRefusal(egress, rule, portKey) ?? (name === undefined ? undefined : this.#nameRefusal(egress, name));
     if (refusal !== undefined) return refusal;
     if (portKey !== undefined) this.#ports.set(portKey, who);
-    if (name !== undefined && !this.#names.has(name)) this.#names.set(name, { place: placeOf(egress, rule), who });
+    if (name !== undefined && !this.#names.has(name)) this.#names.set(name, { place: placeOf(egress, name), who });
     return undefined;
   }
 
@@ -55,17 +54,23 @@ export class Claims {
         );
   }
 
-  #nameRefusal(egress: EgressView, rule: TcpRuleView | HttpRuleView, name: string): Finding | undefined {
+  #nameRefusal(egress: EgressView, name: string): Finding | undefined {
     const holder = this.#names.get(name);
-    return holder === undefined || holder.place === placeOf(egress, rule)
+    return holder === undefined || holder.place === placeOf(egress, name)
       ? undefined
       : finding('DomainTaken', `The name ${name} belongs to ${holder.who}, which is older.`);
   }
 }
 
-// Names of TCP rules lead to the Service of their object, those of HTTP rules to the Service of the proxy.
-const placeOf = (egress: EgressView, rule: TcpRuleView | HttpRuleView): string =>
-  rule.kind === 'tcp' ? `rules of ${egress.key}` : `proxy ${egress.proxy}`;
+/**
+ * Names of TCP rules lead to the Service of their object, those of HTTP rules to the Service of the proxy. That one has the
+ * ports of all TCP rules too, so a host with rules of both kinds in one object leads there.
+ */
+export const isAtProxy = (name: string, { rules }: Pick<EgressView, 'rules'>): boolean =>
+  rules.some((rule) => rule.kind === 'http' && publishedName(rule) === name);
+
+const placeOf = (egress: EgressView, name: string): string =>
+  isAtProxy(name, egress) ? `proxy ${egress.proxy}` : `rules of ${egress.key}`;
 
 /** Ports of the Service of a proxy that are not of a rule, with the port of the pod behind them. */
 export const servicePorts: readonly { readonly name: string; readonly port: number; readonly targetPort: number }[] = [

@@ -114,6 +114,25 @@ test('transparent hosts claim their name; the same host on the same proxy is sha
   assert.equal(plan.proxies.get(defaultProxy)?.rules.rules.length, 1);
 });
 
+test('one host has a TCP rule and a transparent TLS rule in one object', () => {
+  const plan = planOf({
+    egresses: [
+      egressObject('a/a', {
+        at: 1,
+        tcp: [db],
+        http: [{ name: 'web', host: 'db.example.com', tls: true, transparent: true }],
+      }),
+      egressObject('b/b', { at: 2, tcp: [{ ...db, sourceport: 1 }] }),
+    ],
+  });
+  assert.deepEqual(
+    ['a/a/db', 'a/a/web', 'b/b/db'].map((id) => reasonOf(plan, id)),
+    ['served', 'served', 'DomainTaken'],
+  );
+  assert.equal(ruleOf(plan, 'a/a/db').publish, 'db.example.com');
+  assert.equal(ruleOf(plan, 'a/a/web').publish, 'db.example.com');
+});
+
 test('reserved ports, addresses of the proxy itself and missing proxies are refused one by one', () => {
   const plan = planOf({
     egresses: [

@@ -10,6 +10,7 @@ import {
   type ServedRule,
   type TcpServed,
 } from '../../core/proxy/served.ts';
+import { HEAD_KIB, HEADERS } from './limits.ts';
 import { extension, type Message, seconds, typed } from './message.ts';
 
 /** How long a connection attempt may take before the next address is tried. */
@@ -39,8 +40,12 @@ const httpCluster = (rule: HttpServed): Message => ({
     'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': typed(
       'envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
       {
-        explicit_http_config: { http_protocol_options: {} },
-        common_http_protocol_options: { idle_timeout: seconds(60) },
+        explicit_http_config: { http_protocol_options: { enable_trailers: true, allow_custom_methods: true } },
+        common_http_protocol_options: {
+          idle_timeout: seconds(60),
+          max_headers_count: HEADERS,
+          max_response_headers_kb: HEAD_KIB,
+        },
       },
     ),
   },

@@ -7,6 +7,7 @@ import { type HttpServed, proxyPorts, type RuleSet, type TcpServed } from '../..
 import { hostText, sniRules } from '../sni-rules.ts';
 import { type AccessLogs, accessLogsAt } from './access-log.ts';
 import { BUFFER_BYTES, dnsCache } from './clusters.ts';
+import { HEAD_KIB, HEADERS } from './limits.ts';
 import { extension, type Message, seconds, typed } from './message.ts';
 import { DYNAMIC_FORWARD_PROXY, ROUTES } from './routes.ts';
 
@@ -19,8 +20,6 @@ const CONNECT_ATTEMPTS = 5;
 const TUNNEL_IDLE_SECONDS = 3600;
 /** For the head of a request, and for the first message of TLS. */
 const HEAD_SECONDS = 10;
-const HEAD_KIB = 32;
-const HEADERS = 100;
 
 /** How the listeners of a proxy find each other and their files. */
 export interface ListenerPlaces {
@@ -165,7 +164,17 @@ const connectionManager = ({ routesPath }: ListenerPlaces, logs: AccessLogs): Me
     }),
   ],
   // Smuggling: one length, no odd transfer encodings, and a bad message ends its connection.
-  http_protocol_options: { allow_chunked_length: false, allow_absolute_url: true },
+  http_protocol_options: {
+    allow_chunked_length: false,
+    allow_absolute_url: true,
+    // Python, pip, nc, socat and openssl ask for tunnels with HTTP/1.0.
+    accept_http_10: true,
+    allow_custom_methods: true,
+    enable_trailers: true,
+  },
+  // The server says whether it wants the body.
+  proxy_100_continue: true,
+  strip_trailing_host_dot: true,
   stream_error_on_invalid_http_message: false,
   common_http_protocol_options: {
     idle_timeout: seconds(300),

@@ -53,6 +53,13 @@ export const authorities = ({ host, destPort }: HttpServed): string[] => {
   return destPort === HTTP_PORT ? [text, `${text}:${HTTP_PORT}`] : [`${text}:${destPort}`];
 };
 
+/** The same with a dot at the end of the name. */
+const dotted = ({ host, destPort }: HttpServed): string[] => {
+  if (host.kind === 'address') return [];
+  const text = `${nameOf(host)}.`;
+  return destPort === HTTP_PORT ? [text, `${text}:${HTTP_PORT}`] : [`${text}:${destPort}`];
+};
+
 /** `$exact` is the rule of a request that says its host in one of the ways that are allowed, and empty for all others. */
 export const hostMaps = (own: readonly KeptHost[]): string[] => [
   '  # What the URL names: its authority, or a stroke where it is a path.',
@@ -63,11 +70,13 @@ export const hostMaps = (own: readonly KeptHost[]): string[] => [
   '  }',
   '  map "$http_host $named" $exact {',
   '    default "";',
-  ...own.flatMap(({ rule }) =>
-    authorities(rule).flatMap((told) =>
-      ['/', ...authorities(rule)].map((named) => `    "${told} ${named}" ${keyOf(rule.id)};`),
-    ),
-  ),
+  ...own.flatMap(({ rule }) => {
+    const written = [...authorities(rule), ...dotted(rule)];
+    const both = written.flatMap((told) => ['/', ...written].map((named) => `${told} ${named}`));
+    // HTTP/1.0 has no Host; nginx itself refuses a later version without it.
+    const named = written.map((text) => ` ${text}`);
+    return [...both, ...named].map((text) => `    "${text}" ${keyOf(rule.id)};`);
+  }),
   '  }',
 ];
 

@@ -117,6 +117,8 @@ const streamBlock = (rules: RuleSet, settings: NginxSettings, generation: string
     '  proxy_next_upstream_tries 4;',
     '  proxy_next_upstream_timeout 12s;',
     '  proxy_socket_keepalive on;',
+    // Who has ended its own side may still be waiting for the answer.
+    '  proxy_half_close on;',
     '  proxy_buffer_size 32k;',
     '  preread_timeout 10s;',
     ...stateServer(settings, generation),

@@ -76,15 +76,16 @@ export const sendRaw = async (port: number, bytes: string | Buffer): Promise<Htt
   }
 };
 
-/** Asks for a CONNECT tunnel. With any status but 200 the socket is of no use. */
+/** Asks for a CONNECT tunnel. With any status but 200 the socket is of no use. `asked` may be all lines of the request. */
 export const openTunnel = async (
   port: number,
-  authority: string,
+  asked: string | readonly string[],
   headers: readonly string[] = [],
+  allowHalfOpen = false,
 ): Promise<{ readonly answer: HttpAnswer | undefined; readonly socket: Socket }> => {
-  const socket = connect({ host: proxyAddress, port });
-  const lines = [`CONNECT ${authority} HTTP/1.1`, `Host: ${authority}`, ...headers, '', ''];
-  socket.write(lines.join('\r\n'));
+  const socket = connect({ host: proxyAddress, port, allowHalfOpen });
+  const lines = typeof asked === 'string' ? [`CONNECT ${asked} HTTP/1.1`, `Host: ${asked}`, ...headers] : asked;
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`);
   const answer = await answerOn(readerOf(socket));
   // Who takes the socket over listens for errors himself; until then none may end the process.
   socket.removeAllListeners('data');

@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Bed, type MakeEngine, openBed } from './bed.ts';
 import { changeScenarios } from './conformance-change.ts';
+import { clientScenarios } from './conformance-clients.ts';
 import { httpScenarios } from './conformance-http.ts';
 import { tcpScenarios } from './conformance-tcp.ts';
 import { ruleSet } from './rules.ts';
@@ -30,6 +31,7 @@ export const engineConformance = (
   describeScenarios(`${name} as an engine`, make, options, {
     'TCP rules': tcpScenarios,
     'HTTP rules': httpScenarios,
+    'ordinary clients': clientScenarios,
     'changes and failures': changeScenarios,
   });
 };
