@@ -192,13 +192,15 @@ describe('nginx and its configurations', () => {
         const allowed = [
           ['/', host],
           ['/', `${host}:80`],
+          ['/', `${host}.`],
+          [`http://${host}.:80/`, `${host}.`],
           ['/', host.toUpperCase()],
           [`http://${host}/`, host],
           [`HTTP://${host}:80?x`, host],
           [`http://${host.toUpperCase()}/`, `${host}:80`],
         ] as const;
         const refused = [
-          ['/', `${host}.`],
+          ['/', `${host}..`],
           ['/', `${host}:8081`],
           [`http://${host}:8081/`, host],
           [`http://${host}/`, `${host}:8081`],
