@@ -1,12 +1,12 @@
 /**
  * The controller as a process. It only wires: what the parts do is in their own files. Every replica fills its caches
- * and serves admission; the one that holds the lease runs the control loops.
+ * and serves admission; the one that holds the lease runs the control loops. Losing the lease ends the loops only.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { EgressError } from '../api/error.ts';
 import { type FollowedConfig, openConfig } from '../runtime/config/source.ts';
-import { LeaderLease } from '../runtime/control/lease.ts';
+import { Leadership, type Term } from '../runtime/control/leadership.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { connect } from '../runtime/kube/connect.ts';
@@ -16,18 +16,21 @@ import { systemClock } from '../runtime/process/clock.ts';
 import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycle.ts';
 import { createLog, type Log } from '../runtime/process/log.ts';
 import { createMetrics, type Metrics } from '../runtime/process/metrics.ts';
-import { type Check, HealthServer } from '../runtime/serve/health.ts';
-import { admissionPart, webhookPart } from './admission/part.ts';
+import { HealthServer } from '../runtime/serve/health.ts';
+import { type AdmissionOptions, admissionPart, webhookPart } from './admission/part.ts';
 import { type Caches, createCaches } from './caches.ts';
 import { clusterInfoPart } from './cluster-info/part.ts';
-import { electoratePart } from './electorate/part.ts';
+import { observeElectorate } from './electorate/gauges.ts';
+import { type ElectoratePart, electoratePart } from './electorate/part.ts';
 import { failoverRecordsPart } from './failover-records/part.ts';
 import type { ControllerOptions } from './flags.ts';
-import { followMembers } from './membership/members.ts';
+import { followMembers, type Members } from './membership/members.ts';
 import type { Part, PartDeps, Site } from './part.ts';
 import { observePlan } from './plan/gauges.ts';
-import { planPart } from './plan/part.ts';
+import { Heartbeats } from './plan/heartbeats.ts';
+import { type PlanPart, planPart } from './plan/part.ts';
 import { slicesPart } from './slices/part.ts';
+import { membersDuring, partDepsDuring } from './term.ts';
 
 /** The name of the Lease. */
 const leaseName = 'sallyport-controller';
@@ -48,12 +51,18 @@ interface Units {
   readonly client: KubeClient;
   readonly caches: Caches;
   readonly events: EventRecorder;
-  readonly lease: LeaderLease;
+  readonly leadership: Leadership;
   readonly health: HealthServer;
-  /** Parts of every replica. */
-  readonly always: readonly Part[];
-  /** Parts of the leader. */
-  readonly leading: readonly Part[];
+  /** The part of every replica. */
+  readonly admission: Part;
+}
+
+/** The parts of the leader, made anew for each term. */
+interface Leading {
+  readonly plan: PlanPart;
+  readonly electorate: ElectoratePart;
+  missing(): string[];
+  run(signal: AbortSignal): Promise<void>;
 }
 
 /** Never resolves; rejects when the start fails, or when a part finds that it was given what cannot work. */
@@ -80,21 +89,22 @@ const assemble = async (
   const events = new EventRecorder({ client, clock, random, ...reporter });
   const deps: PartDeps = { client, caches, config, site, clock, random, log, metrics, events };
   const members = followMembers(caches);
-  const plan = planPart(deps, members);
-  observePlan(metrics, () => plan.decision?.plan);
+  const heartbeats = new Heartbeats(caches, clock);
   const reach = { url: options.webhookUrl };
-  const always = [admissionPart(deps, reach)];
-  const leading = [
-    plan,
-    slicesPart(deps, members),
-    clusterInfoPart(deps),
-    electoratePart(deps, plan),
-    failoverRecordsPart({ ...deps, randomBytes }),
-    webhookPart(deps, reach),
-  ];
+  const admission = admissionPart(deps, reach);
+  let leading: Leading | undefined;
+  let terms = 0;
+  observePlan(metrics, () => leading?.plan.decision?.plan);
+  observeElectorate(metrics, () => leading?.electorate.last);
+  const lead = async (term: Term): Promise<void> => {
+    terms += 1;
+    leading = leadingParts(partDepsDuring(term, deps), { members: membersDuring(term, members), heartbeats, reach });
+    await leading.run(term.signal);
+    leading = undefined;
+  };
   const store = kubeLeaseStore(client, { namespace, name: leaseName });
   const hooks = metrics.lease(leaseName);
-  const lease = new LeaderLease({ store, identity: site.identity, clock, random, log, hooks });
+  const leadership = new Leadership({ store, identity: site.identity, clock, random, log, hooks, lead });
   const health = new HealthServer({
     clock,
     log,
@@ -102,37 +112,55 @@ const assemble = async (
     metrics: metrics.registry,
     readiness: [
       { name: 'caches', missing: () => joined(caches.missing()) },
-      ...always.map((part) => checkOf(part, () => true)),
-      ...leading.map((part) => checkOf(part, () => lease.isLeader())),
+      { name: admission.name, missing: () => joined(admission.missing()) },
+      // In later terms the process has been serving for long: what the loops catch up on must not stop its webhooks.
+      { name: 'loops', missing: () => (terms === 1 ? joined(leading?.missing() ?? []) : undefined) },
     ],
   });
-  return { config, client, caches, events, lease, health, always, leading };
+  return { config, client, caches, events, leadership, health, admission };
+};
+
+const leadingParts = (
+  deps: PartDeps,
+  { members, heartbeats, reach }: { members: Members; heartbeats: Heartbeats; reach: AdmissionOptions },
+): Leading => {
+  const plan = planPart(deps, members, heartbeats);
+  const electorate = electoratePart(deps, plan);
+  const all = [
+    plan,
+    slicesPart(deps, members),
+    clusterInfoPart(deps),
+    electorate,
+    failoverRecordsPart({ ...deps, randomBytes }),
+    webhookPart(deps, reach),
+  ];
+  return {
+    plan,
+    electorate,
+    missing: () => all.flatMap((part) => part.missing().map((lack) => `${part.name}: ${lack}`)),
+    run: async (signal) => {
+      await Promise.all(all.map((part) => part.run(signal)));
+    },
+  };
 };
 
 /** Starts the units in the order of need; they stop in reverse. Rejects when a part cannot work as it was asked to. */
 const launch = (units: Units, lifecycle: Lifecycle): Promise<never> => {
-  const { config, client, caches, events, lease, health, always, leading } = units;
+  const { config, client, caches, events, leadership, health, admission } = units;
   const refused = Promise.withResolvers<never>();
-  const startPart = (part: Part): void =>
-    lifecycle.start(part.name, (signal) =>
-      part.run(signal).catch((error: unknown) => {
-        // The webhook port may be in use, which turns out when there is a certificate to serve with.
-        if (!(error instanceof EgressError)) throw error;
-        refused.reject(error);
-      }),
-    );
   lifecycle.start('health', (signal) => onStop(signal, () => health.close()));
   lifecycle.start('config', (signal) => config.run(signal));
   lifecycle.start('client', (signal) => onStop(signal, () => client.close()));
   lifecycle.start('caches', (signal) => caches.run(signal));
   lifecycle.start('events', (signal) => events.run(signal));
-  for (const part of always) startPart(part);
-  lifecycle.start('lease', (signal) =>
-    lease.run(signal, {
-      onLeading: () => leading.forEach(startPart),
-      onLost: () => lifecycle.crash(),
+  lifecycle.start(admission.name, (signal) =>
+    admission.run(signal).catch((error: unknown) => {
+      // The webhook port may be in use, which turns out when there is a certificate to serve with.
+      if (!(error instanceof EgressError)) throw error;
+      refused.reject(error);
     }),
   );
+  lifecycle.start('leadership', (signal) => leadership.run(signal));
   return refused.promise;
 };
 
@@ -146,10 +174,5 @@ const observedCaches = (client: KubeClient, log: Log, metrics: Metrics): Caches 
   for (const [name, cache] of caches.all) metrics.observeInformer(name, cache);
   return caches;
 };
-
-const checkOf = (part: Part, isNeeded: () => boolean): Check => ({
-  name: part.name,
-  missing: () => (isNeeded() ? joined(part.missing()) : undefined),
-});
 
 const joined = (lacks: readonly string[]): string | undefined => (lacks.length === 0 ? undefined : lacks.join(', '));

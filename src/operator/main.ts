@@ -1,13 +1,13 @@
 /**
  * The operator as a process. It only wires: what the parts do is in their own files. Every replica fills its caches and
- * serves admission; the one that holds the lease writes.
+ * serves admission; the one that holds the lease writes. Losing the lease ends the writing only.
  */
 import { randomUUID } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { EgressError } from '../api/error.ts';
-import { LeaderLease } from '../runtime/control/lease.ts';
+import { clientDuring, Leadership, type Term } from '../runtime/control/leadership.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import { connect } from '../runtime/kube/connect.ts';
 import { EventRecorder } from '../runtime/kube/event-recorder.ts';
@@ -71,22 +71,31 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
     url: options.webhookUrl,
   };
   const serving = webhookServing(webhooks, options.webhook, { [webhookPath]: withPatience(judgeEgress, patience) });
-  const trust = webhookTrust(webhooks, [webhookSet]);
-  const leading = new Leading({
-    client,
-    caches,
-    clock,
-    log,
-    events,
-    hooks: createOperatorMetrics(metrics.instruments, caches),
-    settings: { ...options, operatorNamespace: namespace, searchDomains },
-    dns: dns && { configMap: dns.configMap, resolve: resolverOf(dns.servers) },
-    readReport,
-  });
+  const operatorHooks = createOperatorMetrics(metrics.instruments, caches);
+  let missing = (): readonly string[] => [];
+  let terms = 0;
+  const lead = async (term: Term): Promise<void> => {
+    terms += 1;
+    const writing = clientDuring(client, term);
+    const trust = webhookTrust({ ...webhooks, client: writing }, [webhookSet]);
+    const leading = new Leading({
+      client: writing,
+      caches,
+      clock,
+      log,
+      events,
+      hooks: operatorHooks,
+      settings: { ...options, operatorNamespace: namespace, searchDomains },
+      dns: dns && { configMap: dns.configMap, resolve: resolverOf(dns.servers) },
+      readReport,
+    });
+    missing = () => [...trust.missing(), ...leading.missing()];
+    await Promise.all([trust.run(term.signal), leading.run(term.signal)]);
+    missing = () => [];
+  };
   const hooks = metrics.lease(leaseName);
   const store = kubeLeaseStore(client, { namespace, name: leaseName });
-  const lease = new LeaderLease({ store, identity, clock, random, log, hooks });
-  const onLead = (missing: () => readonly string[]) => () => (lease.isLeader() ? joined(missing()) : undefined);
+  const leadership = new Leadership({ store, identity, clock, random, log, hooks, lead });
   const health = new HealthServer({
     clock,
     log,
@@ -95,8 +104,8 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
     readiness: [
       { name: 'caches', missing: () => joined(caches.missing()) },
       { name: 'admission', missing: () => joined(serving.missing()) },
-      { name: 'webhooks', missing: onLead(() => trust.missing()) },
-      { name: 'operator', missing: onLead(() => leading.missing()) },
+      // In later terms the process has been serving for long: what it catches up on must not stop its webhooks.
+      { name: 'operator', missing: () => (terms === 1 ? joined(missing()) : undefined) },
     ],
   });
   const port = await health.listen(options.health);
@@ -113,15 +122,7 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
       refused.reject(error);
     }),
   );
-  lifecycle.start('lease', (signal) =>
-    lease.run(signal, {
-      onLeading: () => {
-        lifecycle.start('webhooks', (own) => trust.run(own));
-        lifecycle.start('operator', (own) => leading.run(own));
-      },
-      onLost: () => lifecycle.crash(),
-    }),
-  );
+  lifecycle.start('leadership', (signal) => leadership.run(signal));
   return refused.promise;
 };
 

@@ -55,6 +55,8 @@ export const startControllerProcess = async (
   };
 };
 
-/** True when the process has said that it leads. */
+/** True when the process has said that it leads, and not since that it lost the lease. */
 export const leads = ({ lines }: Pick<RunningController, 'lines'>): boolean =>
-  lines.some(({ component, msg }) => component === 'lease' && msg.endsWith('leads'));
+  lines
+    .findLast(({ component, msg }) => component === 'lease' && /leads$|^lost the lease/.test(msg))
+    ?.msg.endsWith('leads') ?? false;

@@ -8,6 +8,7 @@ import { startTestApiServer, type TestApiServer } from '../../runtime/testing/ap
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { followMembers } from '../membership/members.ts';
 import type { Part, PartDeps } from '../part.ts';
+import { Heartbeats } from '../plan/heartbeats.ts';
 import { planPart } from '../plan/part.ts';
 import { coreResources, type RunningPart, startPart } from '../testing.ts';
 import { electoratePart } from './part.ts';
@@ -36,7 +37,7 @@ const text = (): string => {
 
 /** The plan and the electorate as one part, as a leader runs them. */
 const both = (deps: PartDeps): Part => {
-  const plan = planPart(deps, followMembers(deps.caches));
+  const plan = planPart(deps, followMembers(deps.caches), new Heartbeats(deps.caches, deps.clock));
   const electing = electoratePart(deps, plan);
   return {
     name: 'both',

@@ -13,7 +13,6 @@ import { isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { KubeObject } from '../../runtime/kube/resource.ts';
 import type { Part, PartDeps } from '../part.ts';
 import type { PlanPart } from '../plan/part.ts';
-import { observeElectorate } from './gauges.ts';
 
 /** The name under which the electorate is applied. */
 const fieldManager = 'sallyport-electorate';
@@ -29,14 +28,18 @@ const lookAgainMs = 500;
 const resource = resourceOf('EgressClusterInfo');
 type InfoObject = KubeObject & { readonly status?: Pick<EgressClusterInfoStatus, 'electorate'> };
 
+/** The part, which also shows its last plan to metrics. */
+export interface ElectoratePart extends Part {
+  readonly last: ElectoratePlan | undefined;
+}
+
 /** Makes the part. It follows the plan that `plan` makes. */
-export const electoratePart = (deps: PartDeps, plan: Pick<PlanPart, 'decision' | 'watch'>): Part => {
+export const electoratePart = (deps: PartDeps, plan: Pick<PlanPart, 'decision' | 'watch'>): ElectoratePart => {
   const { caches, clock, metrics } = deps;
   const log = deps.log.child({ component: 'electorate' });
   const gatewayNodes = rememberedGatewayNodes();
   let last: ElectoratePlan | undefined;
   let firstAtMs: number | undefined;
-  observeElectorate(metrics, () => last);
   const controller = new Controller(
     {
       name: 'electorate',
@@ -61,6 +64,9 @@ export const electoratePart = (deps: PartDeps, plan: Pick<PlanPart, 'decision' |
   metrics.observeQueue(controller);
   return {
     name: 'electorate',
+    get last() {
+      return last;
+    },
     missing: () => {
       const missing = controller.missing();
       return missing === undefined ? [] : [missing];

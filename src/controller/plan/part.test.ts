@@ -12,6 +12,7 @@ import { startTestApiServer, type TestApiServer } from '../../runtime/testing/ap
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { followMembers } from '../membership/members.ts';
 import { coreResources, startPart } from '../testing.ts';
+import { Heartbeats } from './heartbeats.ts';
 import { planPart } from './part.ts';
 
 const [nodes, , pods] = coreResources as [Resource, Resource, Resource]; // The list has these three.
@@ -46,7 +47,9 @@ const putPolicy = (key: string, gateway: string, generation = 1) => {
 
 /** Runs the part on the server until the test is over. */
 const withPart = async (work: () => Promise<void>): Promise<void> => {
-  const running = await startPart({ access: server.access }, (deps) => planPart(deps, followMembers(deps.caches)));
+  const running = await startPart({ access: server.access }, (deps) =>
+    planPart(deps, followMembers(deps.caches), new Heartbeats(deps.caches, deps.clock)),
+  );
   try {
     await work();
   } finally {

@@ -8,7 +8,7 @@ import { untilSynced } from '../caches.ts';
 import type { Members } from '../membership/members.ts';
 import type { Part, PartDeps } from '../part.ts';
 import { Decider, type Decision } from './decision.ts';
-import { Heartbeats } from './heartbeats.ts';
+import type { Heartbeats } from './heartbeats.ts';
 import type { Loop } from './loop.ts';
 import { gatewayLoop, isNotHeld, policyLoop, tunnelLoop } from './loops.ts';
 import { Planner } from './planner.ts';
@@ -35,10 +35,9 @@ export interface PlanPart extends Part {
   readonly watch: Planner['watch'];
 }
 
-/** Makes the part. Make it before the caches run, on every replica: it listens to heartbeats from then on. */
-export const planPart = (deps: PartDeps, members: Members): PlanPart => {
+/** Makes the part. `heartbeats` is that of the process: a new leader knows how long agents have been silent. */
+export const planPart = (deps: PartDeps, members: Members, heartbeats: Heartbeats): PlanPart => {
   const { caches, clock } = deps;
-  const heartbeats = new Heartbeats(caches, clock);
   const planner = new Planner(deps, heartbeats);
   const book = new ProgressBook({ caches, members, heartbeats, clock });
   const policyController = (kind: PolicyView['kind']): Controller => {

@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import { type Clock, ManualClock } from '../process/clock.ts';
 import { createLog } from '../process/log.ts';
-import { defaultLeaseTiming, LeaderLease, type LeaseLoss, type LeaseTiming } from './lease.ts';
+import { defaultLeaseTiming, LeaderLease, type LeaseTiming } from './lease.ts';
+import type { LeaseLoss } from './lease-lost.ts';
 import type { LeaseRecord, LeaseStore, StoredLease } from './lease-record.ts';
 
 const log = createLog({ process: 'test', level: 'silent' });

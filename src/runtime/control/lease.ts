@@ -8,6 +8,7 @@ import { EgressError } from '../../api/error.ts';
 import { isBug, messageOf } from '../process/bug.ts';
 import { type Clock, wait, withLimit } from '../process/clock.ts';
 import type { Log } from '../process/log.ts';
+import type { LeaseLoss } from './lease-lost.ts';
 import type { LeaseRecord, LeaseStore, StoredLease } from './lease-record.ts';
 
 /** The timing of a lease. All candidates must agree on it; a longer duration found in the record is honoured. */
@@ -20,11 +21,11 @@ export interface LeaseTiming {
   readonly retryMs: number;
 }
 
-/** The values of Kubernetes' own components. */
-export const defaultLeaseTiming: LeaseTiming = { durationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 };
-
-/** Why a leader is no longer one without having asked for it. */
-export type LeaseLoss = 'RenewDeadline' | 'TakenByOther';
+/**
+ * Twice the values of Kubernetes' own components: on a starved machine, or with a starved API server, a renewal takes seconds,
+ * and nobody waits for the next leader. Agents fail over by themselves, and a leader that stops gives the lease back.
+ */
+export const defaultLeaseTiming: LeaseTiming = { durationMs: 30_000, renewDeadlineMs: 20_000, retryMs: 2_000 };
 
 /** What a lease tells its metrics. */
 export interface LeaseHooks {
@@ -37,7 +38,7 @@ export interface LeaseHooks {
 /** What a lease needs. */
 export interface LeaseDeps {
   readonly store: LeaseStore;
-  /** Must be unique to this run of the process: a restarted process is another candidate. */
+  /** Must be unique to this run of the process: a restarted process is another candidate. One that lost the lease is not. */
   readonly identity: string;
   readonly clock: Clock;
   readonly random: () => number;
@@ -50,7 +51,7 @@ export interface LeaseDeps {
 export interface LeaseEvents {
   /** Called once, when this process begins to lead. */
   readonly onLeading: () => void;
-  /** Called at most once. Whoever leads from now on may already be working: end the process. */
+  /** Called at most once. Whoever leads from now on may already be working: end what only a leader may do. */
   readonly onLost: (loss: LeaseLoss) => void;
 }
 
@@ -104,7 +105,7 @@ export class LeaderLease {
       await this.#release();
       return;
     }
-    this.#log.error({ reason: loss }, 'lost the lease');
+    this.#log.warn({ reason: loss }, 'lost the lease and does not write until it has it again');
     events.onLost(loss);
   }
 

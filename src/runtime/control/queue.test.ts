@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { ManualClock } from '../process/clock.ts';
+import { LeaseLost } from './lease-lost.ts';
 import { defaultQueueLimits, type QueueItem, type QueueLimits, WorkQueue } from './queue.ts';
 
 function setup(limits: Partial<QueueLimits> = {}, random = () => 0) {
@@ -186,6 +187,19 @@ test('a stop finishes what waits, drops what is delayed and accepts nothing new'
   await clock.advance(1_000);
   assert.deepEqual(begun, ['a', 'b']);
   assert.equal(queue.depth, 0);
+});
+
+test('what waits when the lease is lost is left to the next leader', async () => {
+  const { clock, queue, stop } = setup();
+  const { work, begun, finish } = gate();
+  const run = queue.run(1, stop.signal, work);
+  queue.add('a');
+  queue.add('b');
+  await clock.advance(0);
+  stop.abort(new LeaseLost('RenewDeadline'));
+  finish('a');
+  await run;
+  assert.deepEqual(begun, ['a']);
 });
 
 test('an error of the work ends the run and leaves the rest undone', async () => {

@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../process/clock.ts';
 import { TokenBucket } from '../process/token-bucket.ts';
+import { LeaseLost } from './lease-lost.ts';
 
 /** How fast failed keys come back. */
 export interface QueueLimits {
@@ -135,10 +136,14 @@ export class WorkQueue {
 
   /**
    * Works with that many workers until the signal is aborted. From then on no key is accepted and delayed ones are
-   * dropped; keys already waiting are still worked on. An error thrown by `work` stops everything and is rethrown.
+   * dropped; keys already waiting are still worked on, unless the lease was lost: they are another process's then. An error
+   * thrown by `work` stops everything and is rethrown.
    */
   async run(workers: number, signal: AbortSignal, work: (item: QueueItem) => Promise<void>): Promise<void> {
-    const stop = (): void => this.#stop();
+    const stop = (): void => {
+      this.#stop();
+      if (signal.reason instanceof LeaseLost) this.#ready.clear();
+    };
     signal.addEventListener('abort', stop, { once: true });
     if (signal.aborted) stop();
     try {
@@ -148,7 +153,7 @@ export class WorkQueue {
       throw error;
     } finally {
       signal.removeEventListener('abort', stop);
-      stop();
+      this.#stop();
     }
   }
 

@@ -58,7 +58,8 @@ export function createMetrics(): Metrics {
 
 function controlMetrics(registry: Registry): Pick<Metrics, 'controller' | 'lease' | 'observeQueue'> {
   const { counter, gauge, histogram } = instruments(registry);
-  const queues: Pick<Controller, 'name' | 'queue'>[] = [];
+  // By name: the controllers of a later term take the place of those before.
+  const queues = new Map<string, Pick<Controller, 'queue'>>();
   const retries = counter(define.queueRetries);
   const seconds = histogram(define.reconcileSeconds);
   const age = histogram(define.reconcileAge);
@@ -68,13 +69,13 @@ function controlMetrics(registry: Registry): Pick<Metrics, 'controller' | 'lease
   const transitions = gauge(define.leaseTransitions);
   const leaseFailures = counter(define.leaseFailures);
   gauge(define.queueDepth, (set) => {
-    for (const { name, queue } of queues) set({ controller: name }, queue.depth);
+    for (const [controller, { queue }] of queues) set({ controller }, queue.depth);
   });
   gauge(define.queueOldest, (set) => {
-    for (const { name, queue } of queues) set({ controller: name }, queue.oldestAgeMs() / 1000);
+    for (const [controller, { queue }] of queues) set({ controller }, queue.oldestAgeMs() / 1000);
   });
   return {
-    observeQueue: (controller) => void queues.push(controller),
+    observeQueue: (controller) => void queues.set(controller.name, controller),
     controller: (controller) => ({
       retried: () => retries.inc({ controller }),
       reconciled({ outcome, reason, durationMs, ageMs }) {
