@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { type ControlPlaneSite, commandOf, untilApiReady } from './cluster/control-plane.ts';
+import { type ControlPlaneSite, commandOf, untilApiReady, untilEtcdReady } from './cluster/control-plane.ts';
 import { createPki, writeClient, writeKubeconfig, writeServer } from './cluster/pki.ts';
 import { families } from './cluster/shape.ts';
 import { removeStale } from './down.ts';
@@ -30,7 +30,7 @@ export interface BareControlPlane {
   pid(part: BarePart): number;
   /** Kills a part without warning and returns when it is gone. */
   kill(part: BarePart): Promise<void>;
-  /** Starts a part that was killed; an API server is awaited until it is ready. */
+  /** Starts a part that was killed and returns when it is ready. */
   start(part: BarePart): Promise<void>;
   /** Ends both and removes every trace. May be called twice. */
   stop(): Promise<void>;
@@ -75,9 +75,9 @@ export async function startBareControlPlane(options: { log?: (line: string) => v
     });
     running.set(part, process);
     updateRecord(instance, (record) => ({ processes: { ...record.processes, [part]: process } }));
-    if (part === 'kube-apiserver') {
-      await untilApiReady({ pki, port: site.apiPort, limitMs: 60_000, process, logFile: logFile(part) });
-    }
+    const started = { process, logFile: logFile(part) };
+    if (part === 'etcd') await untilEtcdReady({ ...started, port: site.etcdPort });
+    else await untilApiReady({ ...started, pki, port: site.apiPort, limitMs: 60_000 });
   };
   const stop = async () => {
     // The API server first: one whose etcd is gone does not end on SIGTERM.

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { lastLines } from '../host/command.ts';
+import { LabFailure } from '../host/failure.ts';
 import { isRunning, type ProcessId } from '../host/processes.ts';
 import { until } from '../host/wait.ts';
 import type { Programs } from '../setup/go-build.ts';
@@ -143,6 +144,23 @@ export async function untilApiReady(wait: {
     return died || isReady(wait.port, tls);
   });
   if (died) await until({ what: 'the API server, which ended at once', limitMs: 0, explain }, () => false);
+}
+
+/**
+ * Waits until etcd answers. An API server that starts before ends after 20 s, and says nothing about why etcd was not there:
+ * on a busy machine it starts too late, and it ends at once where its port is taken.
+ */
+export async function untilEtcdReady(wait: {
+  readonly port: number;
+  readonly process: ProcessId;
+  readonly logFile: string;
+}): Promise<void> {
+  const explain = () => lastLines(readFileSync(wait.logFile, 'utf8')) || 'its log is empty';
+  const state = await until({ what: 'etcd to be healthy', limitMs: 60_000, explain }, async () => {
+    if (!isRunning(wait.process)) return 'ended';
+    return (await fetch(`http://127.0.0.1:${wait.port}/health`)).ok && 'healthy';
+  });
+  if (state === 'ended') throw new LabFailure('etcd ended at once', explain());
 }
 
 function isReady(port: number, tls: { ca: Buffer; cert: Buffer; key: Buffer }): Promise<boolean> {
