@@ -4,6 +4,7 @@ import { isKindName, kinds, resourceOf } from '../api/kinds.ts';
 import { ProxyReport } from '../api/proxy-report.ts';
 import { createKubeClient } from '../runtime/kube/http-client.ts';
 import { coreResource, type KubeObject } from '../runtime/kube/resource.ts';
+import { systemClock } from '../runtime/process/clock.ts';
 import { createLog } from '../runtime/process/log.ts';
 import { createMetrics } from '../runtime/process/metrics.ts';
 import { startTestApiServer, type TestApiServer } from '../runtime/testing/api-server.ts';
@@ -61,10 +62,10 @@ const start = (url = server.url): void => {
   const client = createKubeClient({
     access: { ...accessTo, server: url },
     userAgent: 'test',
-    clock,
+    clock: systemClock,
     random: Math.random,
   });
-  const caches = createCaches({ client, clock, random: Math.random, onProblem: () => {} });
+  const caches = createCaches({ client, clock: systemClock, random: Math.random, onProblem: () => {} });
   metrics = createMetrics();
   const loop = createProxyMetrics(metrics.instruments, () => replica.report());
   replica = new Replica({

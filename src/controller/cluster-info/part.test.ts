@@ -163,8 +163,8 @@ describe('clusterInfoPart', () => {
     await eventually('the second', () => Object.keys(status()?.podCIDR ?? {}).join() === 'second');
     server.delete(definitionResource, poolDefinitionName);
     await eventually('the nodes again', () => status()?.podCidrMode === 'k8s');
-    // Ten caches, definitions and ServiceCIDRs.
-    await eventually('the watch of the pools is closed', () => server.openWatches === 12);
+    // Ten caches, definitions, ServiceCIDRs and the endpoints of the API servers.
+    await eventually('the watch of the pools is closed', () => server.openWatches === 13);
   });
 
   it('does not lose its work to one entry that cannot be read, and names it', async () => {

@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 export async function eventually(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  limitMs = 30_000,
+  limitMs = 120_000,
 ): Promise<void> {
   const endsAtMs = performance.now() + limitMs;
   while (!(await condition())) {
