@@ -169,9 +169,10 @@ export const policyReasons = {
     'podCidrMode is calico, but the cluster has no Calico IPPools.',
     'Install Calico, or choose another podCidrMode.',
   ),
-  GatewayInUse: forbidden(
-    'A gateway cannot be deleted while policies use it.',
-    'Move or delete the policies that the message names first.',
+  GatewayInUse: refused(
+    ['Accepted', 'Admission'],
+    'The gateway is being deleted and serves the policies that still use it.',
+    'Move or delete the policies that the message names; the gateway goes with the last of them.',
   ),
   ClusterInfoKept: forbidden(
     'The EgressClusterInfo named default cannot be deleted: without it, traffic inside the cluster would leave it.',

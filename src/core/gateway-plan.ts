@@ -78,8 +78,13 @@ export const phasesOf = (nodes: readonly GatewayNode[], phases: GatewayParts['ph
 
 const phaseOf = (node: string, phases: GatewayParts['phases']): TunnelPhase => phases.get(node) ?? 'Pending';
 
-const problemsOf = ({ gateway, pools, clusterDefault }: GatewayParts): Finding[] => {
+const problemsOf = ({ gateway, pools, clusterDefault, eips }: GatewayParts): Finding[] => {
   const problems = [...gateway.problems, ...(pools?.problems ?? [])];
+  const users = gateway.isDeleting ? eips.flatMap(({ load }) => load.policies).toSorted(compareText) : [];
+  if (users.length > 0) {
+    const what = `Gateway ${gateway.name} is being deleted and waits for ${listed(users)}.`;
+    problems.unshift(finding('GatewayInUse', what));
+  }
   if (gateway.spec?.isClusterDefault && clusterDefault !== gateway.name) {
     const what = `Gateway ${gateway.name} wants to be the cluster default, but ${clusterDefault} is it already.`;
     problems.push(finding('ClusterDefaultTaken', what));

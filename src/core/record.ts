@@ -5,7 +5,7 @@
 import type { EgressGatewayStatus } from '../api/egress-gateway.ts';
 import type { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import type { PolicyStatus } from '../api/policy.ts';
-import type { GatewayPlan } from './gateway-plan.ts';
+import type { EipPlan, GatewayPlan } from './gateway-plan.ts';
 import type { PolicyPlan } from './policy-plan.ts';
 import type { TunnelPlan } from './tunnels.ts';
 import type { Eip, PolicyKey } from './view.ts';
@@ -31,13 +31,16 @@ export const recordGateway = ({ nodes, usage }: GatewayPlan): Pick<EgressGateway
   nodeList: nodes.map(({ name, phase, eips }) => ({
     name,
     status: phase,
-    eips: eips.map((eip) => ({
-      ...recordEip(eip),
-      ...(eip.epoch === 0 ? {} : { epoch: eip.epoch }),
-      policies: eip.policies.map(referenceOf),
-    })),
+    // Absent where there are none, as users of the Go implementation find it.
+    ...(eips.length === 0 ? {} : { eips: eips.map(recordGatewayEip) }),
   })),
   ipUsage: usage,
+});
+
+const recordGatewayEip = (eip: EipPlan) => ({
+  ...recordEip(eip),
+  ...(eip.epoch === 0 ? {} : { epoch: eip.epoch }),
+  policies: eip.policies.map(referenceOf),
 });
 
 /** The mark, addresses and phase of a tunnel; the parent interface is written by the agent. */

@@ -130,7 +130,7 @@ test('bin/sallyport controller, as a process outside the cluster, makes the conf
     const users = world.kubectl(['delete', '--dry-run=server', 'egw', 'edge']);
     assert.match(
       (await users).errors,
-      /Error from server \(GatewayInUse\).*Gateway edge is used by EgressPolicy default\/load-0/,
+      /Warning: .*Gateway edge serves EgressPolicy default\/load-0, .* until they are gone/,
     );
   } finally {
     const ended = once(controller, 'exit');

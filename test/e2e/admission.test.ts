@@ -75,7 +75,10 @@ function attempt({ object, operation }: Case): Promise<Outcome> {
   const dryRun = '--dry-run=server';
   const { status: _, ...written } = object;
   if (operation === 'delete') return world.kubectl(['delete', dryRun, '-f', '-'], written);
-  if (operation === 'status') return world.kubectl([...statusPatch(object, { mark: null }), dryRun]);
+  if (operation === 'status') {
+    const status = object.kind === 'EgressTunnel' ? { mark: null } : object.status;
+    return world.kubectl([...statusPatch(object, status), dryRun]);
+  }
   const isThere = usualCluster.some((other) => isSameObject(other, object));
   return world.kubectl([isThere ? 'replace' : 'create', dryRun, '-f', '-'], written);
 }

@@ -58,8 +58,8 @@ export const gatewayRules: readonly GatewayRule[] = [
 
 /** The rule about the deletion of a gateway. */
 export const gatewayDeletionRules: readonly GatewayRule[] = [
-  // The finalizer would keep the gateway anyway; refused now, nobody is left with one that is half deleted.
-  { name: 'gateway-unused', effect: 'refuse', about: ({ name }) => name, check: inUse },
+  // The finalizer keeps it until then: who deletes a namespace and then its gateway need not wait in between (ADR 0036).
+  { name: 'gateway-in-use', effect: 'warn', about: ({ name }) => name, check: inUse },
 ];
 
 /** A spec that cannot be read has been objected to already; there is nothing more to say about it. */
@@ -192,10 +192,10 @@ function namespacesLeftOut(
   return { field: 'spec.allowedNamespaces', sentence };
 }
 
-function inUse({ view: { name } }: Subject<GatewayView>, world: AdmissionView): Objection | undefined {
+function inUse({ view: { name } }: Subject<GatewayView>, world: AdmissionView): Advice | undefined {
   const users = policiesOf(name, world);
   if (users.length === 0) return undefined;
-  const what = `Gateway ${name} is used by ${listed(namesOf(users))}.`;
+  const what = `Gateway ${name} serves ${listed(namesOf(users))} until they are gone, and takes no new policies.`;
   return { field: 'metadata.name', ...finding('GatewayInUse', what) };
 }
 

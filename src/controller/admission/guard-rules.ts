@@ -1,5 +1,6 @@
 /** The rules about objects that belong to the controller: cluster info, tunnels and slices. */
 import { clusterInfoName } from '../../api/egress-cluster-info.ts';
+import { annotations } from '../../api/names.ts';
 import { finding } from '../../core/finding.ts';
 import type { Rule } from './rule.ts';
 
@@ -43,6 +44,19 @@ export const tunnelRules: readonly Rule<Marked>[] = [
             reason: 'Forbidden',
             sentence: `${old.mark} must stay: it is made from the node name, and other nodes send by it. Delete the EgressTunnel to have it made anew.`,
           },
+  },
+];
+
+/** The advice about statuses of gateways and policies, such as an older egctl writes to move an EIP. */
+export const statusRules: readonly Rule<Named>[] = [
+  {
+    name: 'status-by-hand',
+    effect: 'warn',
+    about: ({ name }) => name,
+    check: () => ({
+      field: 'status',
+      sentence: `The controller writes the status, and undoes what is changed by hand. To move an EIP, use egctl vip move of Sallyport, or write EIP=NODE into the annotation ${annotations.moveEips} of the gateway.`,
+    }),
   },
 ];
 

@@ -11,7 +11,7 @@ import type { JsonPatchOperation } from '../../runtime/kube/client.ts';
 import type { AdmissionRequest, AdmissionVerdict } from '../../runtime/serve/admission-review.ts';
 import { chooseDefaultEip } from './default-eip.ts';
 import { gatewayDeletionRules, gatewayRules } from './gateway-rules.ts';
-import { clusterInfoDeletionRules, type Marked, sliceRules, tunnelRules } from './guard-rules.ts';
+import { clusterInfoDeletionRules, type Marked, sliceRules, statusRules, tunnelRules } from './guard-rules.ts';
 import { objectOf, oldObjectOf, type RequestedObject } from './object.ts';
 import { policyRules } from './policy-rules.ts';
 import { judge, type Rule } from './rule.ts';
@@ -96,6 +96,8 @@ const clusterInfoValidation: Judge = ({ operation, name = '' }, world) =>
 
 const sliceValidation: Judge = ({ name = '' }, world) => judge(sliceRules, { view: { name }, old: undefined }, world);
 
+const statusValidation: Judge = ({ name = '' }, world) => judge(statusRules, { view: { name }, old: undefined }, world);
+
 const markOf = ({ status = {} }: ApiObject): Marked => {
   const read = EgressTunnelStatus.safeParse(status);
   return { mark: (read.success && read.data.mark) || '' };
@@ -115,7 +117,10 @@ export const judges = {
     egresspolicies: validate(projectPolicy, policyRules),
     egressclusterpolicies: validate(projectClusterPolicy, policyRules),
     egressclusterinfos: clusterInfoValidation,
-    egresstunnels: validate(markOf, tunnelRules),
+    'egresstunnels/status': validate(markOf, tunnelRules),
+    'egressgateways/status': statusValidation,
+    'egresspolicies/status': statusValidation,
+    'egressclusterpolicies/status': statusValidation,
     egressendpointslices: sliceValidation,
     egressclusterendpointslices: sliceValidation,
   },
@@ -125,7 +130,7 @@ export const judges = {
 export const judgeOf = (path: keyof typeof judges): Judge => {
   const byResource: ByResource = judges[path];
   return (request, world) => {
-    const { resource } = request.resource;
+    const resource = [request.resource.resource, request.subResource].filter(Boolean).join('/');
     return Object.hasOwn(byResource, resource) ? (byResource[resource]?.(request, world) ?? allow) : allow;
   };
 };

@@ -14,7 +14,7 @@ test('every judge is asked, and nobody is asked without one', () => {
     const names = webhookConfiguration(kind, clientConfig).webhooks?.map(({ name }) => name);
     assert.deepEqual(
       names,
-      Object.keys(judges[path]).map((resource) => `${resource}.egressgateway.spidernet.io`),
+      Object.keys(judges[path]).map((resource) => `${resource.replace('/', '-')}.egressgateway.spidernet.io`),
     );
   }
 });

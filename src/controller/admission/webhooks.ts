@@ -68,7 +68,10 @@ const entriesOf: Readonly<Record<WebhookKind, readonly Entry[]>> = {
     { resource: 'egressclusterpolicies', operations: write, failurePolicy: 'Fail', conditions: [specChanged] },
     { resource: 'egressclusterinfos', operations: ['DELETE'], failurePolicy: 'Fail' },
     { resource: 'egresstunnels/status', operations: ['UPDATE'], failurePolicy: 'Fail', conditions: [markTaken] },
-    // Only advice: a slice that cannot be judged is written all the same.
+    // Only advice: what cannot be judged is written all the same.
+    { resource: 'egressgateways/status', operations: ['UPDATE'], failurePolicy: 'Ignore', conditions: [byHand] },
+    { resource: 'egresspolicies/status', operations: ['UPDATE'], failurePolicy: 'Ignore', conditions: [byHand] },
+    { resource: 'egressclusterpolicies/status', operations: ['UPDATE'], failurePolicy: 'Ignore', conditions: [byHand] },
     { resource: 'egressendpointslices', operations: write, failurePolicy: 'Ignore', conditions: [byHand] },
     { resource: 'egressclusterendpointslices', operations: write, failurePolicy: 'Ignore', conditions: [byHand] },
   ],
@@ -86,7 +89,7 @@ export const webhookConfiguration = (kind: WebhookKind, clientConfig: ClientConf
   kind: `${kind}WebhookConfiguration`,
   metadata: { name: webhookName },
   webhooks: entriesOf[kind].map(({ resource, operations, failurePolicy, conditions = [] }) => ({
-    name: `${resource.split('/')[0]}.${gatewayGroup}`,
+    name: `${resource.replace('/', '-')}.${gatewayGroup}`,
     admissionReviewVersions: ['v1'],
     clientConfig,
     failurePolicy,

@@ -34,6 +34,19 @@ const guardCases: readonly Case[] = [
       'status.mark: 0x26d9b700 must stay: it is made from the node name, and other nodes send by it. Delete the EgressTunnel to have it made anew.',
   },
   {
+    rule: 'status-by-hand',
+    title: 'an EIP moved in the status, as an older egctl does',
+    object: {
+      apiVersion: 'egressgateway.spidernet.io/v1beta1',
+      kind: 'EgressGateway',
+      metadata: { name: 'edge' },
+      status: { nodeList: [{ name: 'n1', eips: [{ ipv4: '10.6.1.2', ipv6: 'fd00:6::2' }] }] },
+    },
+    operation: 'status',
+    message:
+      'status: The controller writes the status, and undoes what is changed by hand. To move an EIP, use egctl vip move of Sallyport, or write EIP=NODE into the annotation egressgateway.spidernet.io/move-eips of the gateway.',
+  },
+  {
     rule: 'slice-by-hand',
     title: 'a slice written by hand',
     object: {

@@ -91,13 +91,12 @@ export const gatewayCases: readonly Case[] = [
       'spec.clusterDefault: true, but gateway edge is the cluster default already; only one gateway may be. Set clusterDefault to false on one of the two.',
   },
   {
-    rule: 'gateway-unused',
+    rule: 'gateway-in-use',
     title: 'deleting a gateway that both kinds of policy use',
     object: gateway('edge', {}),
     operation: 'delete',
-    reason: 'GatewayInUse',
     message:
-      'metadata.name: Gateway edge is used by EgressClusterPolicy batch, EgressPolicy shop/web. Move or delete the policies that the message names first.',
+      'metadata.name: Gateway edge serves EgressClusterPolicy batch, EgressPolicy shop/web until they are gone, and takes no new policies. Move or delete the policies that the message names; the gateway goes with the last of them.',
   },
   {
     rule: 'gateway-node-policy',

@@ -7,7 +7,7 @@ import { isSameObject, type Manifest } from './cluster.ts';
 export const requestFor = (
   object: Manifest,
   cluster: readonly Manifest[],
-  operation: 'write' | 'delete' = 'write',
+  operation: 'write' | 'delete' | 'status' = 'write',
 ): AdmissionRequest => {
   const { kind, metadata } = object;
   if (!isKindName(kind)) throw new Error(`${kind} is not one of our kinds`);
@@ -17,6 +17,7 @@ export const requestFor = (
     uid: 'u-1',
     kind: { group, version, kind },
     resource: { group, version, resource: plural },
+    ...(operation === 'status' ? { subResource: 'status' } : {}),
     name: metadata.name,
     ...(metadata.namespace === undefined ? {} : { namespace: metadata.namespace }),
     operation: operation === 'delete' ? 'DELETE' : old === undefined ? 'CREATE' : 'UPDATE',
