@@ -105,15 +105,22 @@ const HttpRule = withRules(
 
 type Named = readonly { readonly name?: string | undefined }[];
 
+/**
+ * CEL: no value is twice in the list. The list of values is made once and searched by the API server's own code: comparing
+ * every item with every other in CEL took seconds for each write of an object with 456 rules, also of its status.
+ */
+const areUniqueInCel = (values: string) =>
+  `[${values}].all(all, all.all(one, all.indexOf(one) == all.lastIndexOf(one)))`;
+
 const uniqueNames: Rule<Named> = {
-  rule: 'self.all(a, !has(a.name) || self.exists_one(b, has(b.name) && b.name == a.name))',
+  rule: areUniqueInCel('self.filter(rule, has(rule.name)).map(rule, rule.name)'),
   message: 'name must be unique in this list',
   holds: (rules) => areUnique(rules.map(({ name }) => name).filter((name) => name !== undefined)),
 };
 
 const tcpRules = (description: string) =>
   withRules(z.array(TcpRule).max(maxRules), uniqueNames, {
-    rule: 'self.all(a, self.exists_one(b, b.sourceport == a.sourceport))',
+    rule: areUniqueInCel('self.map(rule, rule.sourceport)'),
     message: 'sourceport must be unique in this list',
     holds: (rules) => areUnique(rules.map(({ sourceport }) => sourceport)),
   })

@@ -213,3 +213,19 @@ test('figures that settle right after a status was written are told all the same
     JSON.stringify(world.get(resourceOf('BCSEgress'), 'shop/web')).includes('"httpActives":200'),
   );
 });
+
+test('an object with many rules costs one write for each thing that it needs, and a few for its status', async () => {
+  await world.operator();
+  const before = world.writes;
+  const each = Array.from({ length: 228 }, (_, index) => index);
+  const tcp = each.map((index) => ({ name: `t${index}`, sourceport: 10_000 + index, destport: 80, ips: '192.0.2.1' }));
+  const http = each.map((index) => ({ name: `h${index}`, host: `h${index}.example.com`, tls: true }));
+  world.egress('shop/large', { tcp, http });
+  await untilThere('services', 'shop/large-t227');
+  giveAddresses(...each.map((index) => `shop/large-t${index}`));
+  world.pod('p1');
+  const status = await world.until('shop/large', 'Synced');
+  assert.equal(status.rules?.length, 456);
+  const objects = 2 * tcp.length;
+  assert.ok(world.writes - before < objects + 40, `${world.writes - before} writes for ${objects} objects`);
+});

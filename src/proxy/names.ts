@@ -30,7 +30,7 @@ const together = 64;
 export class Names {
   readonly #deps: NamesDeps;
   readonly #findings = new Map<string, NameFinding>();
-  #names: readonly string[] = [];
+  #names: ReadonlySet<string> = new Set();
   #wake = new AbortController();
 
   constructor(deps: NamesDeps) {
@@ -39,9 +39,8 @@ export class Names {
 
   /** From now on the names of these rules are looked up, new ones at once. */
   set({ rules }: Pick<RuleSet, 'rules'>): void {
-    this.#names = [...new Set(rules.map(nameOf).filter((name) => name !== undefined))];
-    const wanted = new Set(this.#names);
-    for (const name of this.#findings.keys()) if (!wanted.has(name)) this.#findings.delete(name);
+    this.#names = new Set(rules.map(nameOf).filter((name) => name !== undefined));
+    for (const name of this.#findings.keys()) if (!this.#names.has(name)) this.#findings.delete(name);
     this.#wake.abort();
   }
 
@@ -61,7 +60,7 @@ export class Names {
 
   async #round(signal: AbortSignal): Promise<void> {
     // Names that nobody knows anything of come first.
-    const waiting = this.#names.toSorted((a, b) => Number(this.#findings.has(a)) - Number(this.#findings.has(b)));
+    const waiting = [...this.#names].toSorted((a, b) => Number(this.#findings.has(a)) - Number(this.#findings.has(b)));
     const work = async (): Promise<void> => {
       for (let name = waiting.shift(); name !== undefined && !signal.aborted; name = waiting.shift()) {
         this.#take(name, await this.#deps.check(name));
@@ -72,7 +71,7 @@ export class Names {
 
   #take(name: string, finding: NameFinding): void {
     // The rules may have changed while it was asked.
-    if (!this.#names.includes(name)) return;
+    if (!this.#names.has(name)) return;
     const before = this.#findings.get(name)?.problem;
     this.#findings.set(name, finding);
     if (before?.reason !== finding.problem?.reason) this.#deps.onChange(name, finding.problem);

@@ -141,6 +141,34 @@ describe('invalid manifests are refused, naming the field and what is allowed', 
   }
 });
 
+test('a BCSEgress may have as many rules as its lists hold, and the last of them is compared with all others', async () => {
+  const tcp = Array.from({ length: 256 }, (_, index) => ({
+    name: `tcp-${index}`,
+    sourceport: 10_000 + index,
+    destport: 80,
+    ips: `host-${index}.example.com`,
+  }));
+  const http = Array.from({ length: 256 }, (_, index) => ({
+    name: `http-${index}`,
+    host: `host-${index}.example.com`,
+  }));
+  const create = (rules: object) => {
+    const metadata = { name: 'large', namespace: 'default' };
+    const object = { apiVersion: 'bkbcs.tencent.com/v1alpha1', kind: 'BCSEgress', metadata, spec: { rules } };
+    return kubectl(['create', '--dry-run=server', '-f', '-'], stringify(object));
+  };
+  const { exitCode, errors } = await create({ tcp, http });
+  assert.equal(exitCode, 0, errors);
+  const first = { name: 'tcp-0', sourceport: 10_000, destport: 80, ips: '203.0.113.1' };
+  const twice = await create({
+    tcp: tcp.with(-1, first),
+    http: http.with(-1, { name: 'http-0', host: 'a.example.com' }),
+  });
+  assert.match(twice.errors, /spec\.rules\.tcp: .*sourceport must be unique in this list/);
+  assert.match(twice.errors, /spec\.rules\.tcp: .*name must be unique in this list/);
+  assert.match(twice.errors, /spec\.rules\.http: .*name must be unique in this list/);
+});
+
 describe('status', () => {
   const tunnel = {
     apiVersion: 'egressgateway.spidernet.io/v1beta1',

@@ -202,9 +202,10 @@ class Serving {
 /** A name has one address, so the first of several rules of an object with the same name carries the ports of all. */
 const withSharedPorts = (rules: readonly RulePlan[]): RulePlan[] => {
   const named = rules.filter(({ service, publish }) => service !== undefined && publish !== undefined);
+  const byName = Map.groupBy(named, ({ publish }) => publish);
   return rules.map((rule) => {
     const { service, publish } = rule;
-    const same = named.filter((other) => other.publish === publish);
+    const same = byName.get(publish) ?? [];
     if (service === undefined || same[0] !== rule || same.length === 1) return rule;
     return { ...rule, service: { ...service, ports: same.flatMap((other) => other.service?.ports ?? []) } };
   });

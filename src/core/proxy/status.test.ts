@@ -65,6 +65,20 @@ test('Pending while a replica is behind, while there was none yet, and while the
   assert.equal(unanswered.findings.Programmed.reason, 'RulesLive');
 });
 
+test('a condition says how many of many rules are done', () => {
+  const rules = report.rules.filter(({ id }) => id !== 'a/a/web');
+  const late = fold({ replicas: [replica({ report: { ...report, rules } })] });
+  assert.match(
+    late.findings.Programmed.sentence,
+    /^1 of 2 rules are live on every ready replica of .*\. Rule web is not/,
+  );
+  const published = new Map([
+    ['a/a/db', finding('NamesPublished', 'It answers.')],
+    ['a/a/web', finding('NameNotAnswering', 'No answer yet.')],
+  ]);
+  assert.match(fold({ published }).findings.Published?.sentence ?? '', /^1 of 2 rules are published\. No answer yet\./);
+});
+
 test('Unknown when nobody answers, or one does not', () => {
   const lost = fold({ replicas: [replica(), replica({ pod: 'p2', isSilent: true })] });
   assert.equal(lost.fields.state, 'Unknown');

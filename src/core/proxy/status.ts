@@ -1,6 +1,6 @@
 /** Statuses of both kinds from the plan and from what replicas and DNS tell. Times come in; nothing is looked up. */
 import type { BCSEgressStatus } from '../../api/bcs-egress.ts';
-import { type Finding, finding, listed } from '../finding.ts';
+import { type Finding, finding, isGood, listed } from '../finding.ts';
 import type { EgressPlan } from './plan.ts';
 import { type Known, type RuleState, ruleStateOf, type State } from './rule-state.ts';
 
@@ -83,22 +83,33 @@ const findingsOf = (
       .slice(0, 3)
       .map((state) => rules.find((rule) => rule.about === about && rule.state === state)?.why)
       .find((why) => why !== undefined);
-  const hasNames = plans.some(({ id }) => published.has(id));
-  const accepted = rules.filter(({ about }) => about !== 'Accepted').length;
+  const toPublish = plans.flatMap(({ id }) => published.get(id) ?? []);
+  const accepted = rules.filter(({ about }) => about !== 'Accepted');
+  const live = accepted.filter(({ state, about }) => state === 'Synced' || about === 'Published');
   return {
     Accepted: view.problem ?? failing('Accepted') ?? finding('Valid', `All ${rules.length} rules are accepted.`),
     Programmed:
-      failing('Programmed') ??
-      finding('RulesLive', `${accepted} rules are live on every ready replica of ${view.proxy}.`),
-    ...(hasNames
+      counted(
+        failing('Programmed'),
+        live.length,
+        accepted.length,
+        `are live on every ready replica of ${view.proxy}`,
+      ) ?? finding('RulesLive', `${accepted.length} rules are live on every ready replica of ${view.proxy}.`),
+    ...(toPublish.length > 0
       ? {
           Published:
-            failing('Published') ??
+            counted(failing('Published'), toPublish.filter(isGood).length, toPublish.length, 'are published') ??
             publishedFinding(plans.flatMap(({ publish }) => (publish === undefined ? [] : [publish]))),
         }
       : {}),
   };
 };
+
+/** A finding about one of many rules says how many are done, so that people see whether it goes on. */
+const counted = (why: Finding | undefined, done: number, all: number, what: string): Finding | undefined =>
+  why === undefined || all < 2
+    ? why
+    : { reason: why.reason, sentence: `${done} of ${all} rules ${what}. ${why.sentence}` };
 
 const publishedFinding = (names: readonly string[]): Finding =>
   finding(

@@ -56,12 +56,13 @@ interface Host {
 /** Every host once: Envoy looks at the most specific one only, so that one also has what wider rules allow. */
 const hostsOf = (rules: readonly HttpServed[]): Host[] => {
   const byKey = new Map(rules.map((rule) => [domainsOf(rule.host, rule.destPort).join(' '), rule]));
+  const byText = Map.groupBy(rules, ({ host, destPort }) => `${textOf(host)} ${destPort}`);
   return [...byKey.entries()]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([, { host: pattern, destPort: port }]) => {
-      const covering = rules
-        .filter((rule) => rule.destPort === port && covers(rule.host, pattern))
-        .toSorted((a, b) => widthOf(a.host) - widthOf(b.host));
+      const covering = [textOf(pattern), ...wildcardsOver(pattern)].flatMap(
+        (text) => byText.get(`${text} ${port}`) ?? [],
+      );
       return {
         pattern,
         port,
@@ -80,15 +81,12 @@ const domainsOf = (pattern: HostPattern, port: number): string[] => {
 const textOf = (pattern: HostPattern): string =>
   pattern.kind === 'address' && isIpv6(pattern.ip) ? `[${pattern.ip}]` : hostText(pattern);
 
-const covers = (wide: HostPattern, narrow: HostPattern): boolean => {
-  if (wide.kind !== 'suffix') return textOf(wide) === textOf(narrow);
-  if (narrow.kind === 'address') return false;
-  const name = narrow.kind === 'exact' ? narrow.name : narrow.suffix;
-  return name.endsWith(wide.suffix) && (narrow.kind === 'suffix' || name.length > wide.suffix.length);
+/** The wildcards that a host is under, the narrowest first: of `a.example.com` these are `*.example.com` and `*.com`. */
+const wildcardsOver = (pattern: HostPattern): string[] => {
+  if (pattern.kind === 'address') return [];
+  const labels = (pattern.kind === 'exact' ? pattern.name : pattern.suffix.slice(1)).split('.');
+  return labels.slice(1).map((_, index) => `*.${labels.slice(index + 1).join('.')}`);
 };
-
-/** A longer suffix is narrower; a whole name is the narrowest. */
-const widthOf = (pattern: HostPattern): number => (pattern.kind === 'suffix' ? -pattern.suffix.length : -1000);
 
 const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
   ...(tls === undefined
