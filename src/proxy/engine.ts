@@ -35,6 +35,11 @@ export interface ProxyEngine {
   apply(rules: RuleSet): Promise<Applied>;
   /** What the engine counts now. */
   read(): Promise<EngineReading>;
+  /**
+   * From now on answers to plain requests end their connections, so that clients go to other replicas. All else goes on, new
+   * connections too. Rejects with ENGINE_FAILED when the engine cannot be reached.
+   */
+  retire(): Promise<void>;
 }
 
 /** What became of a rule set: the rules that are not live, by id. */

@@ -18,6 +18,7 @@ import { serveDns } from './dns/server.ts';
 import type { EngineParts, ProxyEngine } from './engine.ts';
 import type { EngineName, ProxyOptions } from './flags.ts';
 import { keptRules } from './kept-rules.ts';
+import { stopLimitMs } from './leave.ts';
 import { createProxyMetrics } from './metrics.ts';
 import { Replica } from './replica.ts';
 
@@ -29,7 +30,9 @@ const rateLimit = { perSecond: 10, burst: 20 };
 /** Runs the proxy until it is told to stop, and ends the process with an exit code of exitCodes. */
 export const runProxy = async (options: ProxyOptions, version: string, port: ProcessPort): Promise<void> => {
   const log = createLog({ process: 'proxy', level: options.logLevel });
-  await new Lifecycle({ process: port, clock, log }).run((lifecycle) => start(options, version, lifecycle, log));
+  await new Lifecycle({ process: port, clock, log, stopLimitMs }).run((lifecycle) =>
+    start(options, version, lifecycle, log),
+  );
 };
 
 const start = async (options: ProxyOptions, version: string, lifecycle: Lifecycle, log: Log): Promise<void> => {

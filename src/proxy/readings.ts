@@ -37,6 +37,13 @@ export class Readings {
     return [...this.#last.rules.values()].reduce((sum, { actives }) => sum + actives, 0);
   }
 
+  /** Connections and requests since the engine started, also those that no rule allowed. */
+  get taken(): number {
+    const { rules, refused } = this.#last;
+    const counts = [...[...rules.values()].map(({ connections }) => connections), ...refused.values()];
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.read();

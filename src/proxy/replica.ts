@@ -8,12 +8,13 @@ import type { ProxyReport } from '../api/proxy-report.ts';
 import { reasons } from '../api/reasons.ts';
 import type { RuleSet } from '../core/proxy/served.ts';
 import { Loop, type LoopHooks, type PassResult } from '../runtime/control/loop.ts';
-import { type Clock, wait } from '../runtime/process/clock.ts';
+import type { Clock } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { Page } from '../runtime/serve/health.ts';
 import { allOf, type Caches, missingOf } from './caches.ts';
 import type { ProxyEngine, RuleProblem } from './engine.ts';
 import type { KeptRules } from './kept-rules.ts';
+import { leave } from './leave.ts';
 import { type NameFinding, Names } from './names.ts';
 import { Readings } from './readings.ts';
 import { type InForce, reportOf } from './report.ts';
@@ -43,12 +44,6 @@ export interface ReplicaDeps {
   readonly log: Log;
   readonly loop?: LoopHooks;
 }
-
-/**
- * How a stop goes: clients find other replicas within a moment, so new connections are served for a while, and open ones
- * may end by themselves for a longer one.
- */
-const drain = { leastMs: 2_000, mostMs: 18_000 } as const;
 
 /** A replica. Make one per process and `run` it once. */
 export class Replica {
@@ -111,7 +106,7 @@ export class Replica {
       this.#readings.run(serving.signal),
       this.#names.run(serving.signal),
       ...allOf(caches).map(([, cache]) => cache.run(signal)),
-      this.#work(signal).then(() => this.#drain(serving)),
+      this.#work(signal).then(() => this.#leave(serving)),
     ];
     try {
       await Promise.all(parts);
@@ -135,16 +130,9 @@ export class Replica {
     for (const end of unfollow) end();
   }
 
-  async #drain(serving: AbortController): Promise<void> {
-    const { clock } = this.#deps;
-    const startMs = clock.monotonicMs();
-    for (;;) {
-      const lastedMs = clock.monotonicMs() - startMs;
-      const isIdle = lastedMs >= drain.leastMs && this.#readings.actives === 0;
-      if (this.#inForce === undefined || isIdle || lastedMs >= drain.mostMs) break;
-      await wait(clock, 500);
-      await this.#readings.read();
-    }
+  async #leave(serving: AbortController): Promise<void> {
+    const { clock, engine, log } = this.#deps;
+    if (this.#inForce !== undefined) await leave({ clock, engine, log, readings: this.#readings });
     serving.abort();
   }
 

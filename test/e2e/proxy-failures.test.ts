@@ -225,6 +225,33 @@ describe('the egress proxy through failures', () => {
     }
   });
 
+  test('a proxy that is scaled from two to four and to one refuses no new connection', async () => {
+    await each(({ engine, name }) =>
+      world.controller(name, { engine, selector: { proxies: 'yes' }, minReplicas: 1, maxReplicas: 4 }),
+    );
+    await scale(2);
+    await untilAllAnswered();
+    const tallies = await whileStreaming({ everyMs: 50, isKept: false, connections: 10 }, async () => {
+      await scale(4);
+      await untilReplicas(4);
+      await untilAll('Synced');
+      await scale(1);
+      await untilReplicas(1);
+      // A replica that is stopping serves on until nobody comes any more, and only then ends its engine.
+      const left = { what: 'the other replicas to be gone', limitMs: 120_000 };
+      await until(left, async () => {
+        const pods = await world.lab.kubectl(['-n', 'bcs-system', 'get', 'pods', '-o', 'name']);
+        return pods.trim().split('\n').length === engines.length;
+      });
+    });
+    assert.deepEqual(
+      tallies.map(({ failures }) => failures),
+      engines.map(() => ({})),
+    );
+    await scale(3);
+    await untilReplicas(3);
+  });
+
   test('operators that are killed are missed by nobody; changes are taken when they are back', async () => {
     // One that has lost its lease on a busy machine is on its way back.
     await world.lab.kubectl([

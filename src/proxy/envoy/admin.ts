@@ -128,6 +128,11 @@ export class Admin {
     await this.#ask('POST', '/reopen_logs');
   }
 
+  /** Has every answer of HTTP/1 end its connection; listeners and open connections go on. */
+  async retire(): Promise<void> {
+    await this.#ask('POST', '/healthcheck/fail');
+  }
+
   async #stat(type: 'Counters' | 'Gauges', name: string): Promise<number> {
     const filter = encodeURIComponent(`^${RegExp.escape(name)}$`);
     return numbers(Stats.parse(await this.#get(`/stats?format=json&type=${type}&filter=${filter}`))).get(name) ?? 0;

@@ -106,6 +106,10 @@ class Envoy implements ProxyEngine {
     return readingOf(stats, this.#lines.refused);
   }
 
+  retire(): Promise<void> {
+    return this.#admin.retire();
+  }
+
   async #apply(rules: RuleSet): Promise<Applied> {
     await this.#writeFirstFiles();
     const next = render(rules, {

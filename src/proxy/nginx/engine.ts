@@ -166,6 +166,12 @@ class Nginx implements ProxyEngine {
     return this.#counts.reading(this.#live.rules, sockets, (host) => this.#parts.names?.addressesAt(host) ?? []);
   }
 
+  async retire(): Promise<void> {
+    if (this.#settings === undefined || this.#wanted === undefined) return;
+    this.#settings = { ...this.#settings, isRetiring: true };
+    await this.apply(this.#wanted);
+  }
+
   /** Starts with a configuration that listens nowhere, which cannot fail; the rules come by the same way as any change. */
   async #start(settings: NginxSettings): Promise<Master> {
     const { program, folder, clock } = this.#parts;

@@ -25,6 +25,8 @@ export interface HttpSettings {
   readonly refusalPath: string;
   /** Addresses of names that stand still. */
   readonly written: Written;
+  /** Whether every answer ends its connection. */
+  readonly isRetiring: boolean;
 }
 
 /** The lines of the block. */
@@ -126,6 +128,7 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     '  }',
     `  resolver ${settings.resolver};`,
     ...COMMON.map((line) => `  ${line}`),
+    ...(settings.isRetiring ? ['  keepalive_timeout 0;'] : []),
     `  error_page 400 405 408 413 414 494 501 505 ${AWAY.join(' ')} ${settings.refusalPath};`,
     '  server {',
     ...settings.listen.map(({ at, options }) => `    listen ${at} default_server ${options};`),

@@ -20,6 +20,8 @@ export interface NginxSettings {
   readonly isRoot: boolean;
   /** How long connections of an older generation may go on after a change. */
   readonly drainSeconds: number;
+  /** Whether every answer ends its connection, because the process will stop. */
+  readonly isRetiring?: boolean;
 }
 
 /** A configuration and the word with which the running nginx shows that it has it. */
@@ -52,6 +54,7 @@ export const render = (rules: RuleSet, settings: NginxSettings, written: Written
       listen: httpListen(settings),
       refusalPath: `/.sallyport-refusal-${PLACE}`,
       written,
+      isRetiring: settings.isRetiring ?? false,
     }),
     ...streamBlock(rules, settings, PLACE),
     '',

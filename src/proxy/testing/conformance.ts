@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import { type Bed, type MakeEngine, openBed } from './bed.ts';
 import { changeScenarios } from './conformance-change.ts';
 import { clientScenarios } from './conformance-clients.ts';
+import { endScenarios } from './conformance-end.ts';
 import { httpScenarios } from './conformance-http.ts';
 import { tcpScenarios } from './conformance-tcp.ts';
 import { ruleSet } from './rules.ts';
@@ -33,6 +34,8 @@ export const engineConformance = (
     'HTTP rules': httpScenarios,
     'ordinary clients': clientScenarios,
     'changes and failures': changeScenarios,
+    // Last: an engine that was told to retire stays so.
+    'the end': endScenarios,
   });
 };
 

@@ -17,6 +17,8 @@ export class FakeEngine implements ProxyEngine {
   readonly refused = new Map<RefusalWord, number>();
   /** False while its program is away: it answers nothing, and comes back with what it had. */
   isUp = false;
+  /** True when it was told to send clients away. */
+  isRetired = false;
   #live: ReadonlyMap<string, ServedRule> = new Map();
   #revision = '';
   #applies = 0;
@@ -66,6 +68,11 @@ export class FakeEngine implements ProxyEngine {
     this.#answer();
     const rules = [...this.counts].filter(([id]) => this.#live.has(id));
     return { rules: new Map(rules), refused: new Map(this.refused) };
+  }
+
+  async retire(): Promise<void> {
+    this.#answer();
+    this.isRetired = true;
   }
 
   #answer(): void {
