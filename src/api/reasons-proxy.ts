@@ -48,6 +48,11 @@ export const proxyReasons = {
     'The engine of the proxy cannot do what the rule asks.',
     'Use the engine that the message names.',
   ),
+  ConnectNotOffered: good(
+    'Limited',
+    'The engine nginx reaches TLS hosts where DNS leads clients to the proxy, and answers 400 to CONNECT (HTTPS_PROXY).',
+    'Set spec.engine of the BCSEgressController to envoy, or lead clients to the proxy by DNS (transparent: true).',
+  ),
   RulesLive: good('Programmed', 'Every ready replica of the proxy has the rules live.'),
   WaitingForReplicas: failing(
     ['Programmed'],
@@ -93,8 +98,23 @@ export const proxyReasons = {
   ),
   ProxyReady: good('Ready', 'The proxy runs with at least minReplicas replicas.'),
   ReplicasNotReady: failing(['Ready'], 'Too few replicas of the proxy are ready.', 'Look at the pods of the proxy.'),
+  PodUnschedulable: failing(
+    ['Ready', 'Programmed'],
+    'A pod of the proxy finds no node.',
+    'Correct spec.selector or spec.resource of the BCSEgressController, or add nodes.',
+  ),
+  ImageNotPulled: failing(
+    ['Ready', 'Programmed'],
+    'The image of the proxy cannot be had.',
+    'Correct spec.image of the BCSEgressController, or the pull secrets and images of the chart.',
+  ),
+  ContainerFailing: failing(
+    ['Ready', 'Programmed'],
+    'The container of the proxy cannot be started, or ends again and again.',
+    'Look at the log and the events of the pod that the message names.',
+  ),
   WorkloadRefused: failing(
-    ['Ready'],
+    ['Ready', 'Programmed'],
     'Kubernetes refused an object that the proxy needs.',
     'Read the message; a quota or policy of the namespace is the usual cause.',
   ),

@@ -42,7 +42,7 @@ export class EgressDuty {
     });
   }
 
-  #statusTask({ readyPods }: World, plan: EgressPlan, kept: KeptEgress): Task {
+  #statusTask({ readyPods, troubles }: World, plan: EgressPlan, kept: KeptEgress): Task {
     const { caches, statuses, names, replicas, clock, settings } = this.#deps;
     const { key, proxy, generation } = plan.view;
     const before = statuses.latest('BCSEgress', key, kept);
@@ -52,6 +52,7 @@ export class EgressDuty {
       replicas: isSettled ? pods.map((pod) => replicas.of(pod)) : [],
       hadContact: isSettled && before?.syncedAt !== undefined,
       isBeingMade: isMadeByDefault(settings, proxy),
+      trouble: troubles.get(proxy),
       published: publishedOf(caches, plan, this.#objects.foreign, names),
     };
     const status = statusOf(plan, known, before, clock.now());

@@ -229,3 +229,34 @@ test('an object with many rules costs one write for each thing that it needs, an
   const objects = 2 * tcp.length;
   assert.ok(world.writes - before < objects + 40, `${world.writes - before} writes for ${objects} objects`);
 });
+
+test('what keeps the pods of a proxy from being ready is told on both objects, with what to do', async () => {
+  await world.operator();
+  world.egress('shop/web', { http: [{ name: 'a', host: 'a.example.com' }] });
+  await world.until('shop/web', 'Pending');
+  const message = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.";
+  world.unreadyPod('p1', { conditions: [{ type: 'PodScheduled', status: 'False', reason: 'Unschedulable', message }] });
+  const conditionOf = (key: string, kind: 'BCSEgress' | 'BCSEgressController', type: string) =>
+    world.status(key, kind)?.conditions?.find((condition) => condition.type === type)?.reason;
+  await eventually('it is told', () => conditionOf('shop/web', 'BCSEgress', 'Programmed') === 'PodUnschedulable');
+  assert.match(world.status('shop/web')?.reason ?? '', /Pod p1 finds no node: 0\/3 nodes are available/);
+  await eventually(
+    'the proxy tells it',
+    () => conditionOf(proxyKey, 'BCSEgressController', 'Ready') === 'PodUnschedulable',
+  );
+  world.pod('p1');
+  await world.until('shop/web', 'Synced');
+});
+
+test('a proxy with nginx says at once that it offers no CONNECT', async () => {
+  await world.operator({ defaultSpec: { engine: 'nginx' } });
+  world.egress('shop/web', { http: [{ name: 'pay', host: 'pay.example.com', tls: true }] });
+  const limitedOf = (key: string, kind: 'BCSEgress' | 'BCSEgressController') =>
+    world.status(key, kind)?.conditions?.find(({ type }) => type === 'Limited')?.reason;
+  await eventually('the object says it', () => limitedOf('shop/web', 'BCSEgress') === 'ConnectNotOffered');
+  assert.equal(world.status('shop/web')?.state, 'Pending', 'before anything is served');
+  await eventually('the proxy says it', () => limitedOf(proxyKey, 'BCSEgressController') === 'ConnectNotOffered');
+  world.egress('shop/plain', { http: [{ name: 'web', host: 'web.example.com' }] });
+  await world.until('shop/plain', 'Pending');
+  assert.equal(limitedOf('shop/plain', 'BCSEgress'), undefined);
+});

@@ -1,21 +1,22 @@
 /** Pods of proxies, as far as the operator looks at them. */
+
+import type { Finding } from '../core/finding.ts';
 import { type Ip, parseIp } from '../core/ip/index.ts';
-import type { KubeObject } from '../runtime/kube/resource.ts';
 import type { ServingPod } from './objects/rule-objects.ts';
+import { podTrouble, type TroubledPod } from './pod-trouble.ts';
 
 export interface KnownPod extends ServingPod {
   readonly key: string;
   readonly labels: Readonly<Record<string, string>>;
   /** Ready, and not on its way out. */
   readonly isReady: boolean;
+  /** What keeps it from being ready; undefined when nothing is known to, and for a pod on its way out. */
+  readonly trouble: Finding | undefined;
 }
 
-interface PodObject extends KubeObject {
+interface PodObject extends TroubledPod {
   readonly spec?: { readonly nodeName?: string };
-  readonly status?: {
-    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
-    readonly podIPs?: readonly { readonly ip?: string }[];
-  };
+  readonly status?: TroubledPod['status'] & { readonly podIPs?: readonly { readonly ip?: string }[] };
 }
 
 /** What is kept of a pod. */
@@ -30,6 +31,7 @@ export const projectPod = (object: PodObject): KnownPod => {
     uid: metadata.uid ?? '',
     labels: metadata.labels ?? {},
     isReady: isReady && metadata.deletionTimestamp === undefined,
+    trouble: isReady || metadata.deletionTimestamp !== undefined ? undefined : podTrouble(object),
     ips: (status?.podIPs ?? []).flatMap(({ ip = '' }): Ip[] => {
       const parsed = parseIp(ip);
       return parsed.ok ? [parsed.value] : [];

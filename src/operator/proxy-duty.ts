@@ -2,6 +2,7 @@
 import { resourceOf } from '../api/kinds.ts';
 import { labels, operatorName } from '../api/names.ts';
 import { type Finding, finding } from '../core/finding.ts';
+import { limitsOfProxy } from '../core/proxy/limits.ts';
 import type { ProxyPlan } from '../core/proxy/plan.ts';
 import type { ProxyView } from '../core/proxy/view.ts';
 import { type KubeObject, refOf } from '../runtime/kube/resource.ts';
@@ -24,17 +25,19 @@ export class ProxyDuty {
   }
 
   /** Statuses of all BCSEgressControllers. */
-  statusTasks({ plan, readyPods }: World): Task[] {
+  statusTasks({ plan, readyPods, troubles }: World): Task[] {
     const { caches, statuses } = this.#deps;
     statuses.keepOnly('BCSEgressController', new Set(caches.proxies.store.keys()));
     return [...plan.proxies.values()].flatMap(({ key, view, references }): Task[] => {
       const kept = caches.proxies.store.get(key);
       if (kept === undefined || view === undefined) return [];
+      const limits = limitsOfProxy(view);
       const readyReplicas = readyPods.get(key)?.length ?? 0;
       const fields = { readyReplicas, references: references.map(namesOf) };
       const findings = {
         Accepted: view.problems[0] ?? finding('Valid', `BCSEgressController ${key} is valid.`),
-        Ready: this.#readiness(view, readyReplicas, references.length),
+        Ready: this.#readiness(view, readyReplicas, references.length, troubles.get(key)),
+        ...(limits === undefined ? {} : { Limited: limits }),
       };
       return [
         {
@@ -45,16 +48,23 @@ export class ProxyDuty {
     });
   }
 
-  #readiness({ key, namespace, run }: ProxyView, ready: number, references: number): Finding {
+  #readiness(
+    { key, namespace, run }: ProxyView,
+    ready: number,
+    references: number,
+    trouble: Finding | undefined,
+  ): Finding {
     if (!this.#deps.settings.proxyNamespaces.includes(namespace)) {
       return finding('ProxyNamespaceNotAllowed', `Proxies may not run in namespace ${namespace}.`);
     }
     const refusal = this.#objects.refusals.get(key);
     if (refusal !== undefined) return finding('WorkloadRefused', `The proxy ${key} lacks something: ${refusal}.`);
     if (references === 0) return finding('ProxyReady', `No BCSEgress uses the proxy ${key}, so it does not run.`);
-    return ready >= run.minReplicas
-      ? finding('ProxyReady', `At least ${run.minReplicas} replicas of ${key} are ready.`)
-      : finding('ReplicasNotReady', `${ready} of ${run.minReplicas} replicas of ${key} are ready.`);
+    if (ready >= run.minReplicas)
+      return finding('ProxyReady', `At least ${run.minReplicas} replicas of ${key} are ready.`);
+    const count = `${ready} of ${run.minReplicas} replicas of ${key} are ready.`;
+    if (trouble === undefined) return finding('ReplicasNotReady', count);
+    return { reason: trouble.reason, sentence: `${count} ${trouble.sentence}` };
   }
 
   /** Makes those that are named and missing, and removes those that we made and nobody names. */

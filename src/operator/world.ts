@@ -1,5 +1,6 @@
 /** The world of one pass: the plan of this moment, and who serves it. Made from the caches, it decides nothing itself. */
 import { clusterInfoName } from '../api/egress-cluster-info.ts';
+import type { Finding } from '../core/finding.ts';
 import { emptySet } from '../core/ip/index.ts';
 import { type ProxiesPlan, type ProxyPlan, planProxies } from '../core/proxy/plan.ts';
 import type { ProxiesView } from '../core/proxy/view.ts';
@@ -8,12 +9,15 @@ import type { KubeObject } from '../runtime/kube/resource.ts';
 import { type Caches, findMade } from './caches.ts';
 import { isOurs } from './objects/kind.ts';
 import { podMarks } from './objects/proxy-objects.ts';
+import { deploymentTrouble } from './pod-trouble.ts';
 import { type KnownPod, podsWith } from './pods.ts';
 
 export interface World {
   readonly plan: ProxiesPlan;
   /** Ready pods by the key of their proxy. */
   readonly readyPods: ReadonlyMap<string, readonly KnownPod[]>;
+  /** What keeps pods of a proxy from being ready, by its key. */
+  readonly troubles: ReadonlyMap<string, Finding>;
 }
 
 interface Workload extends KubeObject {
@@ -26,9 +30,19 @@ interface Workload extends KubeObject {
 /** Looks at the caches. `reservedNames` are names of the cluster itself. */
 export const lookAt = (caches: Caches, reservedNames: readonly string[]): World => {
   const plan = planProxies(viewOf(caches, reservedNames));
-  const pods = caches.pods.flatMap(({ store }) => [...store.values()]).filter(({ isReady }) => isReady);
-  const readyPods = new Map([...plan.proxies.values()].map((proxy) => [proxy.key, podsOf(caches, proxy, pods)]));
-  return { plan, readyPods };
+  const pods = caches.pods.flatMap(({ store }) => [...store.values()]);
+  const podsByProxy = [...plan.proxies.values()].map((proxy) => [proxy.key, podsOf(caches, proxy, pods)] as const);
+  const readyPods = new Map(podsByProxy.map(([key, own]) => [key, own.filter(({ isReady }) => isReady)]));
+  const troubles = podsByProxy.flatMap(([key, own]): [string, Finding][] => {
+    const trouble = own.find((pod) => pod.trouble !== undefined)?.trouble ?? troubleOfWorkload(caches, key);
+    return trouble === undefined ? [] : [[key, trouble]];
+  });
+  return { plan, readyPods, troubles: new Map(troubles) };
+};
+
+const troubleOfWorkload = (caches: Caches, key: string): Finding | undefined => {
+  const workload = workloadOf(caches, key);
+  return workload === undefined ? undefined : deploymentTrouble(workload);
 };
 
 /** What plans and verdicts are made from. */

@@ -6,6 +6,7 @@ import { type Finding, finding } from '../finding.ts';
 import { compareText, hashText } from '../hash.ts';
 import { Claims, publishedName } from './claims.ts';
 import { addressRefusal, forbiddenFor, type InsideAddresses, insideAddresses } from './forbidden.ts';
+import { limitsOf } from './limits.ts';
 import { otherServiceNameOf, ruleId, serviceNameOf } from './names.ts';
 import { reservedName } from './reserved-names.ts';
 import type { HttpServed, RuleSet, ServedRule, TcpServed } from './served.ts';
@@ -34,6 +35,8 @@ export interface EgressPlan {
   readonly revision: string;
   /** In the order of the object. */
   readonly rules: readonly RulePlan[];
+  /** What the engine of the proxy does not offer to these rules; undefined when nothing is missing. */
+  readonly limits: Finding | undefined;
 }
 
 export interface RulePlan {
@@ -66,7 +69,8 @@ export const planProxies = (view: ProxiesView): ProxiesPlan => {
   const serving = new Serving(view, proxyByKey);
   const plans = egresses.map((egress): EgressPlan => {
     const rules = serving.plan(egress);
-    return { view: egress, revision: revisionOf(JSON.stringify([egress.proxy, egress.rules, rules])), rules };
+    const revision = revisionOf(JSON.stringify([egress.proxy, egress.rules, rules]));
+    return { view: egress, revision, rules, limits: limitsOf(egress, proxyByKey.get(egress.proxy)) };
   });
   const keys = new Set([...proxyByKey.keys(), ...egresses.map(({ proxy }) => proxy).filter((key) => key !== '')]);
   const proxies = [...keys].toSorted(compareText).map((key): [string, ProxyPlan] => {

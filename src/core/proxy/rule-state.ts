@@ -25,6 +25,8 @@ export interface Known {
   readonly replicas: readonly Replica[];
   /** False until a replica has been heard of since the proxy was made: then nothing is lost yet, it only takes its time. */
   readonly hadContact: boolean;
+  /** What keeps pods of the proxy from being ready; undefined when nothing is known to. */
+  readonly trouble: Finding | undefined;
   /** True while the proxy, which does not exist, is about to be made. */
   readonly isBeingMade: boolean;
   /** Whether the Service and the name of a rule are there, by its id; missing means that there is nothing to publish. */
@@ -68,9 +70,10 @@ const liveness = (
   proxy: string,
   name: string,
   told: readonly ToldBy[],
-  { hadContact }: Known,
+  { hadContact, trouble }: Known,
 ): { readonly state: State; readonly why: Finding | undefined } => {
   const podsThat = (kind: Told['kind']): string[] => told.filter((one) => one.told.kind === kind).map(({ pod }) => pod);
+  if (told.length === 0 && trouble !== undefined) return { state: hadContact ? 'Unknown' : 'Pending', why: trouble };
   if (told.length === 0) {
     return hadContact
       ? { state: 'Unknown', why: finding('ProxyOutOfContact', `The proxy ${proxy} has no ready pod.`) }

@@ -18,6 +18,7 @@ const known = (rest: Partial<Known> = {}): Known => ({
   replicas: [replica()],
   hadContact: true,
   isBeingMade: false,
+  trouble: undefined,
   published: new Map([['a/a/db', finding('NamesPublished', 'It answers.')]]),
   ...rest,
 });

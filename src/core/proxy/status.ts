@@ -13,6 +13,8 @@ export interface EgressStatusPlan {
     readonly Programmed: Finding;
     /** Absent when the object has no name or Service to publish. */
     readonly Published?: Finding;
+    /** Absent when the engine offers everything. */
+    readonly Limited?: Finding;
   };
 }
 
@@ -74,7 +76,7 @@ const activesOf = (rules: readonly RuleState[], kind: RuleState['kind']): number
   rules.filter((rule) => rule.kind === kind).reduce((sum, { actives }) => sum + actives, 0);
 
 const findingsOf = (
-  { view, rules: plans }: EgressPlan,
+  { view, rules: plans, limits }: EgressPlan,
   rules: readonly RuleState[],
   { published }: Known,
 ): EgressStatusPlan['findings'] => {
@@ -102,6 +104,7 @@ const findingsOf = (
             publishedFinding(plans.flatMap(({ publish }) => (publish === undefined ? [] : [publish]))),
         }
       : {}),
+    ...(limits === undefined ? {} : { Limited: limits }),
   };
 };
 

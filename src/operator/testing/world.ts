@@ -175,8 +175,16 @@ export class OperatorTestWorld {
 
   /** A ready pod of a proxy. */
   pod(name: string, ip = '10.244.1.1', proxy = proxyKey): void {
+    this.#pod(name, { podIPs: [{ ip }], conditions: [{ type: 'Ready', status: 'True' }] }, proxy);
+  }
+
+  /** A pod of the proxy that is not ready, with what Kubernetes says about it. */
+  unreadyPod(name: string, status: object): void {
+    this.#pod(name, status, proxyKey);
+  }
+
+  #pod(name: string, status: object, proxy: string): void {
     const { namespace = '', name: proxyName } = refOf(proxy);
-    const status = { podIPs: [{ ip }], conditions: [{ type: 'Ready', status: 'True' }] };
     this.put(
       resources.pods,
       `${namespace}/${name}`,
