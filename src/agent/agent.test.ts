@@ -49,13 +49,21 @@ const remove = (resource: Resource, { namespace, name }: KubeObject['metadata'])
   server.delete(resource, namespace === undefined ? name : `${namespace}/${name}`);
 const putTunnel = (name: string, number: number, agentPart?: object) =>
   put(tunnels, tunnelObject(name, number, agentPart));
-const putPolicy = (name: string, slot: number, where: string, eip: object, destSubnet?: readonly string[]) =>
+const putPolicy = (
+  name: string,
+  slot: number,
+  where: string,
+  eip: object,
+  destSubnet?: readonly string[],
+  onExistingConnections?: string,
+) =>
   put(policies, {
-    metadata: { namespace: 'shop', name, uid: `uid-${name}`, generation: 1 },
+    metadata: { namespace: 'shop', name, uid: `uid-${name}`, generation: onExistingConnections === undefined ? 1 : 2 },
     spec: {
       egressGatewayName: 'out',
       appliedTo: { podSelector: { matchLabels: { app: name } } },
       ...(destSubnet && { destSubnet }),
+      ...(onExistingConnections && { onExistingConnections }),
     },
     status: { eip, node: where, slot },
   });
@@ -98,6 +106,48 @@ describe('an agent', () => {
     const agent = await start();
     await reportIsBack();
     assert.equal(agent.held(), 1);
+  });
+
+  it('a node has booted: connections that its pods opened before the agent was there are cut before it is ready', async () => {
+    putPolicy('web', 7, 'b', { ipv4: '10.6.0.100' });
+    putPod('web-1', '10.244.1.1', 'web');
+    putPod('other-1', '10.244.1.2', 'other');
+    const [web, other] = [ipOf('10.244.1.1'), ipOf('10.244.1.2')];
+    for (const pod of [web, other]) node.conntrack.open(pod, ipOf('203.0.113.9'), 0);
+    node.conntrack.open(web, ipOf('10.244.2.2'), 0);
+    const agent = startAgent(server.access, node.kernel(), clock);
+    running.push(agent);
+    await eventually('it is ready', () => agent.held() === 1);
+    assert.equal(node.conntrack.count, 2, 'that of the other pod stays, and that within the cluster');
+    assert.match(await agent.metrics(), /sallyport_connections_cut_total 1/);
+    putPod('web-2', '10.244.1.3', 'web');
+    node.conntrack.open(ipOf('10.244.1.3'), ipOf('203.0.113.9'), 0);
+    await eventually('what a pod opened before the agent knew it is cut', () => node.conntrack.count === 2);
+  });
+
+  it('a restart cuts nothing of pods that the kernel knew, and a new policy cuts only if it says so', async () => {
+    putPolicy('web', 7, 'b', { ipv4: '10.6.0.100' });
+    putPod('web-1', '10.244.1.1', 'web');
+    putPod('other-1', '10.244.1.2', 'other');
+    await (await start()).stop();
+    running = [];
+    node.conntrack.open(ipOf('10.244.1.1'), ipOf('203.0.113.9'), 0);
+    node.conntrack.open(ipOf('10.244.1.2'), ipOf('203.0.113.9'), 0);
+    await start();
+    assert.equal(node.conntrack.count, 2, 'it was open before the policy');
+    putPolicy('other', 8, 'b', { ipv4: '10.6.0.101' });
+    await eventually('the policy is in force', async () => (await elements())?.pod4.has('10.244.1.2') === true);
+    putPolicy('other', 8, 'b', { ipv4: '10.6.0.101' }, undefined, 'Cut');
+    await eventually('its connection is cut', () => node.conntrack.count === 1);
+  });
+
+  it('somebody deletes the table: what pods open meanwhile is cut when it is back', async () => {
+    putPolicy('web', 7, 'b', { ipv4: '10.6.0.100' });
+    putPod('web-1', '10.244.1.1', 'web');
+    await start();
+    node.conntrack.open(ipOf('10.244.1.1'), ipOf('203.0.113.9'), 0);
+    node.nft.meddle('delete table inet sallyport\n');
+    await eventually('it is cut', () => node.conntrack.count === 0);
   });
 
   it('on a gateway node: asks the network, holds the EIPs, announces them, reports', async () => {

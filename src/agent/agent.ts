@@ -220,6 +220,13 @@ export class Agent {
       },
       repaired: (part: KernelPart, count: number): void => this.chronicle.repaired(part, count),
       replaced: (): void => this.#steward.renew(),
+      cut: (connections: number): void => {
+        this.#metrics.applier.cut(connections);
+        log.info(
+          { component: 'conntrack' },
+          `cut ${connections} connections that began without the policies of their pods`,
+        );
+      },
       forgetFailed: ({ code, message }: EgressError): void =>
         log.warn({ component: 'conntrack', reason: code }, message),
     };

@@ -30,6 +30,7 @@ describe('Applier', () => {
         changed: (part) => void told.push(`changed ${part}`),
         repaired: (part) => void told.push(`repaired ${part}`),
         forgetFailed: ({ code }) => void told.push(code),
+        cut: (connections) => void told.push(`cut ${connections}`),
         replaced: () => {},
       },
       found,

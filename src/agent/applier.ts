@@ -19,6 +19,7 @@ import { keysToCompare } from '../core/journal.ts';
 import type { NetworkDesired, NodeDesired, NodeProblem, TableDesired } from '../core/node/desired.ts';
 import { isSnatMark, SLOT_MASK } from '../core/node/numbers.ts';
 import { isSameSet } from '../core/same.ts';
+import { ExistingConnections } from './existing.ts';
 import type { Kernel, KernelPart } from './kernel.ts';
 
 /** Told about what applying did. */
@@ -27,6 +28,8 @@ export interface ApplierHooks {
   repaired(part: KernelPart, changes: number): void;
   /** Something was changed because it was to be changed. */
   changed(part: KernelPart, changes: number): void;
+  /** Connections were cut that had begun without the policies of their pods. */
+  cut(connections: number): void;
   /** Connections that must go could not be forgotten; it is tried again. */
   forgetFailed(error: EgressError): void;
   /** The table was made anew, and sets that others fill are empty. */
@@ -55,6 +58,8 @@ export interface Connected {
 /** What the kernel holds of ours when the agent starts, as far as applying goes. */
 export interface Standing extends Connected {
   readonly hasTable: boolean;
+  /** Addresses of pods that it knew; undefined without a table. */
+  readonly sources: ReadonlySet<Ip> | undefined;
 }
 
 /** What connections have, and the slots among them that leave from this node since their connections were looked at. */
@@ -76,16 +81,18 @@ export class Applier {
   #isCoverDoubted = false;
   #connected: Settled;
   #hasTable: boolean;
+  readonly #existing: ExistingConnections;
   readonly #slotsIn = createSlotReader();
   /** What `#connected` was read from. */
   #forgottenFor: NodeDesired | undefined;
 
-  constructor(kernel: Kernel, hooks: ApplierHooks, { slots, eips, hasTable }: Standing) {
+  constructor(kernel: Kernel, hooks: ApplierHooks, { slots, eips, hasTable, sources }: Standing) {
     this.#kernel = kernel;
     this.#hooks = hooks;
     // The last agent may have died between its table and its connections, so those of every slot here are looked at once.
     this.#connected = { slots, eips, here: new Set() };
     this.#hasTable = hasTable;
+    this.#existing = new ExistingConnections(kernel.conntrack, sources);
   }
 
   /** Says that a part may differ from what was applied last: it is read and compared the next time. */
@@ -123,7 +130,8 @@ export class Applier {
     const { refused } = this.#kernel.announcer.apply(inForce.table.settings.isGated ? [] : inForce.claims);
     problems.push(...untrimmed, ...refused.map(({ finding }) => problemOf(finding)));
     const isForgotten = await this.#forgetConnections(inForce);
-    return { desired: inForce, problems, isDone: isForgotten && problems.length === 0 };
+    const isCut = await this.#cutConnections(inForce);
+    return { desired: inForce, problems, isDone: isForgotten && isCut && problems.length === 0 };
   }
 
   /** Applies a table; returns why the kernel refused it, undefined when it is in force. */
@@ -131,6 +139,7 @@ export class Applier {
     try {
       const { changed, drift, wasReplaced } = await this.#kernel.nftables.apply(table);
       if (wasReplaced) this.#hooks.replaced();
+      if (drift.some((name) => lettingOut.test(name))) this.#existing.doubt();
       // What others have changed is put back together with what is to be changed anyway.
       this.#note('table', changed, drift.length > 0);
       return undefined;
@@ -209,6 +218,19 @@ export class Applier {
     }
   }
 
+  /** After the rules are in force, so that the next packet of each begins a connection under them. */
+  async #cutConnections({ existing }: NodeDesired): Promise<boolean> {
+    try {
+      const count = await this.#existing.settle(existing);
+      if (count > 0) this.#hooks.cut(count);
+      return true;
+    } catch (error) {
+      if (!(error instanceof EgressError)) throw error;
+      this.#hooks.forgetFailed(error);
+      return false;
+    }
+  }
+
   #note(part: KernelPart, changes: number, isRepair: boolean): void {
     if (changes === 0) return;
     if (isRepair) this.#hooks.repaired(part, changes);
@@ -244,6 +266,9 @@ const createSlotReader = () => {
     return { slots, here, before, touched };
   };
 };
+
+/** What others may have changed in the table so that connections of pods began without their policies. */
+const lettingOut = /^(table|chains|(pod|net|dst|dflt|cluster)[46])$/;
 
 const slotIn = (mark: string): number => Number.parseInt(mark, 16) & SLOT_MASK;
 

@@ -18,7 +18,7 @@ const usedNode = async () => {
   const { desired } = gatewayNode('web');
   const node = await createFakeNode(systemClock);
   const kernel = node.kernel();
-  const hooks = { changed: () => {}, repaired: () => {}, forgetFailed: () => {}, replaced: () => {} };
+  const hooks = { changed: () => {}, repaired: () => {}, cut: () => {}, forgetFailed: () => {}, replaced: () => {} };
   const applier = new Applier(kernel, hooks, nothingFound);
   const { problems } = await applier.apply(desired, async (wanted) =>
     (await applier.applyTable(wanted.table)) === undefined ? wanted : undefined,

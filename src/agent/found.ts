@@ -2,7 +2,7 @@
  * What the kernel holds of ours when the agent starts, from a run before. Rules outlive the agent, and a restart must not
  * move anything: EIPs that are held are not asked for again, and gateway nodes keep their numbers.
  */
-import type { Ip } from '../core/ip/index.ts';
+import { type Ip, parseIp } from '../core/ip/index.ts';
 import { GATEWAY_NUMBERS, gatewayTable } from '../core/node/numbers.ts';
 import type { TunnelView } from '../core/view.ts';
 import { slotsOf } from './applier.ts';
@@ -16,6 +16,8 @@ export interface Found {
   readonly hasTable: boolean;
   /** Slots that connections may have. */
   readonly slots: ReadonlySet<number>;
+  /** Addresses of pods that the table knew; undefined without a table. */
+  readonly sources: ReadonlySet<Ip> | undefined;
   /** gateway node -> its number in marks and routing tables */
   readonly gatewayNumbers: ReadonlyMap<string, number>;
 }
@@ -42,9 +44,21 @@ export const readFound = async (
     eips: new Set(actual.addresses.filter(({ device }) => holders.has(device)).map(({ ip }) => ip)),
     hasTable: table !== undefined,
     slots: slotsOf(table?.elements.slot_fwd ?? new Map()),
+    sources: table && new Set([...table.elements.pod4.keys(), ...table.elements.pod6.keys()].flatMap(ipIn)),
     gatewayNumbers,
   };
 };
 
 /** Nothing: the kernel of a node that has just booted, or one that cannot be read. */
-export const nothingFound: Found = { hasTable: false, eips: new Set(), slots: new Set(), gatewayNumbers: new Map() };
+export const nothingFound: Found = {
+  hasTable: false,
+  eips: new Set(),
+  slots: new Set(),
+  sources: undefined,
+  gatewayNumbers: new Map(),
+};
+
+const ipIn = (text: string): Ip[] => {
+  const parsed = parseIp(text);
+  return parsed.ok ? [parsed.value] : [];
+};

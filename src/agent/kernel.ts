@@ -5,6 +5,7 @@ import type { Ip } from '../core/ip/index.ts';
 import { type Announcer, createAnnouncer, type Owner } from '../dataplane/announce/announcer.ts';
 import { loadPacketSockets } from '../dataplane/announce/packet-socket.ts';
 import { type Conntrack, createConntrack } from '../dataplane/conntrack/conntrack.ts';
+import { createCut } from '../dataplane/conntrack/cut.ts';
 import { createForgetStrays } from '../dataplane/conntrack/strays.ts';
 import { createGateTables, type Gate, joinGate, openLatch } from '../dataplane/gate/gate.ts';
 import { isOwnMac } from '../dataplane/interface.ts';
@@ -80,6 +81,7 @@ export const openKernel = async (deps: KernelDeps): Promise<Kernel> => {
       programs,
       readProc,
       forgetStrays: createForgetStrays(libc),
+      cut: createCut(libc),
       commands: { ...stateFile(forget), path: forget },
     }),
   };

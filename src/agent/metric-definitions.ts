@@ -22,6 +22,11 @@ export const agentMetricDefinitions = {
     help: 'Changes of somebody else to our part of the kernel that were put back, by part.',
     labels: ['part'],
   },
+  cuts: {
+    name: 'sallyport_connections_cut_total',
+    help: 'Open connections that were cut because they began without the policies of their pods.',
+    labels: [],
+  },
   problems: {
     name: 'sallyport_node_problems',
     help: 'What the agent could not do, by reason.',

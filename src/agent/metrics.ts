@@ -35,7 +35,7 @@ export interface AgentMetricsDeps {
 /** Where the parts of the agent tell what they did. */
 export interface AgentMetrics {
   readonly loop: LoopHooks;
-  readonly applier: Pick<ApplierHooks, 'changed' | 'repaired'>;
+  readonly applier: Pick<ApplierHooks, 'changed' | 'repaired' | 'cut'>;
   conflict(ip: Ip): void;
   /** An EIP has come here or has been let go. */
   ownership(happening: Extract<Happening, { readonly kind: 'event' }>): void;
@@ -147,6 +147,7 @@ export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
 const hooksOf = ({ counter, histogram }: Instruments): AgentMetrics => {
   const changes = counter(define.changes);
   const repairs = counter(define.repairs);
+  const cuts = counter(define.cuts);
   const conflicts = counter(define.conflicts);
   const [takeovers, yields] = [counter(define.takeovers), counter(define.yields)];
   const [detection, claim] = [histogram(define.detection), histogram(define.claim)];
@@ -156,6 +157,7 @@ const hooksOf = ({ counter, histogram }: Instruments): AgentMetrics => {
     applier: {
       changed: (part, count) => changes.inc({ part }, count),
       repaired: (part, count) => repairs.inc({ part }, count),
+      cut: (connections) => cuts.inc({}, connections),
     },
     conflict: (eip) => conflicts.inc({ eip }),
     ownership: ({ reason, cause, took }) => {

@@ -88,6 +88,12 @@ export const policyFields = {
       'The lower number wins when several policies match a packet; absent counts as 0. On a tie a namespaced policy wins over a cluster policy, then the older one, then the first by name.',
     )
     .optional(),
+  onExistingConnections: z
+    .enum(['Cut', 'Keep'])
+    .default('Keep')
+    .describe(
+      'What happens to connections that pods opened before the policy was about them, or while another policy was: `Keep` lets them go on with the address they have until they end, `Cut` ends them. Connections that began when the policy was in force but the kernel did not know yet, as after a boot, are always cut.',
+    ),
   onUnavailable: z
     .enum(['Drop', 'NodeIP'])
     .default('Drop')

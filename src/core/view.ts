@@ -163,6 +163,7 @@ export interface PolicySpecView {
   readonly exceptions: IntervalSet;
   readonly priority: number;
   readonly onUnavailable: 'Drop' | 'NodeIP';
+  readonly onExistingConnections: 'Cut' | 'Keep';
 }
 
 export type AddressRequest =

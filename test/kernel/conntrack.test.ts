@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Ip } from '../../src/core/ip/index.ts';
 import { markText, slotMark } from '../../src/core/node/numbers.ts';
 import { createConntrack } from '../../src/dataplane/conntrack/conntrack.ts';
+import { createCut } from '../../src/dataplane/conntrack/cut.ts';
 import { createForgetStrays } from '../../src/dataplane/conntrack/strays.ts';
 import { conntrackConformance } from '../../src/dataplane/conntrack/testing/conformance.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
@@ -20,7 +21,8 @@ conntrackConformance('Linux', async () => {
   const namespace = await openNamespace(`ct${worlds}`);
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-conntrack-'));
   const path = join(folder, 'forget');
-  const forgetStrays = createForgetStrays(await loadLibc());
+  const libc = await loadLibc();
+  const [forgetStrays, cut] = [createForgetStrays(libc), createCut(libc)];
   let port = 1000;
   const leaveWith = async (eip: Ip, mark = 0): Promise<void> => {
     port += 1;
@@ -33,6 +35,7 @@ conntrackConformance('Linux', async () => {
       programs: namespace.programs,
       commands: { ...stateFile(path), path },
       forgetStrays: (turned) => inNamespace(namespace.name, () => forgetStrays(turned)),
+      cut: (cutOf) => inNamespace(namespace.name, () => cut(cutOf)),
       // The files of /proc show the namespace of their reader.
       readProc: (file) => namespace.must('cat', `/proc/${file}`),
     }),
@@ -49,6 +52,13 @@ conntrackConformance('Linux', async () => {
     },
     translate: (eip) => leaveWith(eip),
     redirect: (slot, eip) => leaveWith(eip, slotMark(slot)),
+    open: async (source, destination, mark) => {
+      port += 1;
+      // To a Service, so that who answers is not who was asked.
+      const service = source.includes(':') ? 'fd45::53' : '10.96.0.53';
+      const flow = `-s ${source} -d ${service} -g ${destination} -p udp --sport ${port} --dport 53 -t 600 -m ${mark}`;
+      await namespace.must('conntrack', '-I', ...flow.split(' '));
+    },
     count: async () => Number(await namespace.must('conntrack', '-C')),
     [Symbol.asyncDispose]: async () => {
       await rm(folder, { recursive: true });

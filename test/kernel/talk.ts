@@ -6,7 +6,7 @@
  *   talk.ts visit ADDRESS RATE          makes that many short TCP connections a second; prints how many it made
  *
  * KIND is `pong` (TCP, says something whenever it hears something), `pour` (TCP, asks once and only hears from then on), `drip`
- * (the same over UDP) or `bye` (TCP, asks the server to close, so that the port is free again at once).
+ * (the same over UDP), `ask` (UDP, asks for ever) or `bye` (TCP, asks the server to close, so that the port is free again at once).
  */
 import { createSocket } from 'node:dgram';
 import { connect, createServer, isIPv6, type Socket } from 'node:net';
@@ -32,11 +32,12 @@ const serve = (): void => {
     socket.on('close', () => clearInterval(timer));
   }).listen(PORT, address);
   const udp = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
-  const known = new Set<number>();
+  const known = new Set<string>();
   udp.on('message', (_, from) => {
-    if (known.has(from.port)) return;
-    known.add(from.port);
-    print(`udp ${from.address} ${from.port}`);
+    const who = `${from.address} ${from.port}`;
+    if (known.has(who)) return;
+    known.add(who);
+    print(`udp ${who}`);
     setInterval(() => udp.send('drop', from.port, from.address), EVERY_MS);
   });
   udp.bind(PORT, address, () => print('listening'));
@@ -64,12 +65,12 @@ const visit = (perSecond: number): void => {
 
 if (role === 'server') serve();
 else if (role === 'visit') visit(Number(port));
-else if (role === 'drip') {
+else if (role === 'drip' || role === 'ask') {
   const udp = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
   // The first packet may be lost while neighbours get to know each other.
   const asking = setInterval(() => udp.send('drip', PORT, address), EVERY_MS);
   udp.on('message', () => {
-    clearInterval(asking);
+    if (role === 'drip') clearInterval(asking);
     print('heard');
   });
   udp.bind(Number(port));

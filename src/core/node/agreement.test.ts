@@ -13,6 +13,7 @@ import { ip } from '../testing/address.ts';
 import { type Cluster, clusterFrom, destinations, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
 import { desireds } from '../testing/nodes.ts';
 import { type Sent, send } from '../testing/packets.ts';
+import { cutsAfter } from './existing.ts';
 
 const numbers = fc.array(fc.nat(), { minLength: NUMBERS_PER_CLUSTER, maxLength: NUMBERS_PER_CLUSTER });
 const targets = destinations.map(ip);
@@ -48,6 +49,11 @@ const check = (cluster: Cluster, tell: (outcome: PacketOutcome) => void): void =
         assert.ok(outcome !== undefined, why);
         assert.deepEqual(withoutPlace(sent), asSent(outcome), `${from} on ${pod.node} to ${to}: ${why}`);
         tell(outcome);
+        // A connection that is there already goes exactly when a new one would not be left alone.
+        if (own.includes(to)) continue;
+        const rules = kernels.get(pod.node ?? '')?.existing;
+        const ruling = rules && cutsAfter({ rules: undefined, known: undefined }, rules)?.(from);
+        assert.equal(ruling?.(to, 0) ?? false, sent.kind !== 'untouched', `an old one of ${from} to ${to}: ${why}`);
       }
     }
   }

@@ -8,7 +8,7 @@ import { emptySet, familyOf, type Ip } from '../ip/index.ts';
 import type { Labels } from '../labels.ts';
 import { insideOf, outsideOf } from '../outside.ts';
 import { createPolicyIndexer } from '../policy-index.ts';
-import { isSameList } from '../same.ts';
+import { isSameList, isSameSet } from '../same.ts';
 import type { ClusterRanges, NamespaceView } from '../view.ts';
 import { asRecorded, type Bindings, createBindings } from './bindings.ts';
 import { createHoldings } from './claims.ts';
@@ -24,6 +24,7 @@ import {
   strictElements,
   tunnelElements,
 } from './elements.ts';
+import { existingRules, knownAddresses } from './existing.ts';
 import { createGroups, type Group, localGroups } from './groups.ts';
 import { type HostView, type NodeInput, type NodeOwnership, type NodeSettings, parentIn } from './input.ts';
 import { networkOf } from './network.ts';
@@ -55,6 +56,8 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
   const destinationsFor = remember(createDestinations());
   const verdictsFor = remember(verdictsAt, areSameVerdicts);
   const nodeAddresses = remember(nodeAddressesOf);
+  const known = remember(knownAddresses, isSameSet);
+  const existing = remember(existingRules);
   const holdingsFor = remember(createHoldings());
   const elements = {
     tunnel: remember(tunnelElements),
@@ -89,6 +92,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
     const destinations = destinationsFor(classes, outside(ranges));
     const served = policiesOf(classes);
     const verdicts = verdictsFor(served, node, host, reach, bindings);
+    const addresses = known(input.pods, input.namespaces);
 
     const groups = mayBeLocal(bindings, node, ownership) ? groupsFor(bindings.bySlot) : noGroups;
     const local = localFor(groups, node, ownership?.standbys, ownership?.holds);
@@ -103,7 +107,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
         elements: {
           ...elements.tunnel(ends),
           ...elements.cluster(inside(ranges), on),
-          ...elements.strict(settings.isStrict, input.pods, input.namespaces, ranges?.pods ?? emptySet, on),
+          ...elements.strict(settings.isStrict, addresses, ranges?.pods ?? emptySet, on),
           ...elements.classes(byAddress, unknownSources, destinations, verdicts, on),
           ...elements.forward(bindings, node, numbers),
           ...elements.eips(holdings.listed),
@@ -112,6 +116,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
       },
       network: networkFor(settings, reach, isGateway, holdings.ready),
       sysctls: sysctlsFor(settings, own.ok, isGateway, holdings.ready),
+      existing: existing(byAddress, unknownSources, destinations, verdicts, inside(ranges), on, addresses),
       claims: holdings.claims,
       epochs: holdings.epochs,
       expected: holdings.expected,

@@ -6,6 +6,7 @@
 import type { Finding } from '../finding.ts';
 import type { Ip, IpFamily, Ipv6 } from '../ip/index.ts';
 import type { PolicyKey } from '../view.ts';
+import type { ExistingRules } from './existing.ts';
 
 /** What one node should hold. */
 export interface NodeDesired {
@@ -13,6 +14,8 @@ export interface NodeDesired {
   readonly network: NetworkDesired;
   /** Kernel settings by path below /proc/sys (`net/ipv4/ip_forward`). A path that does not exist is a problem. */
   readonly sysctls: ReadonlyMap<string, string>;
+  /** What decides whether connections that are there already may go on. */
+  readonly existing: ExistingRules;
   /** EIPs that this node owns. */
   readonly claims: readonly Claim[];
   /** EIP -> the epoch of its owner, for those of `claims` that have one. */

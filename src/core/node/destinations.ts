@@ -6,8 +6,9 @@ import { difference, emptySet, formatSet, type IntervalSet, type IpFamily, ofFam
 import type { PolicyView } from '../view.ts';
 import type { Class } from './classes.ts';
 
-/** Some destinations of a class, as nft writes ranges, and the policy that decides about them. */
+/** Some destinations of a class, also as nft writes ranges, and the policy that decides about them. */
 export interface Part {
+  readonly addresses: IntervalSet;
   readonly ranges: Readonly<Record<IpFamily, readonly string[]>>;
   /** Undefined: they are left alone, although they are outside the cluster. */
   readonly policy: PolicyView | undefined;
@@ -45,6 +46,7 @@ export const destinationsOf = ({ policies }: Class, outside: IntervalSet | undef
 };
 
 const partOf = (set: IntervalSet, policy: PolicyView | undefined): Part => ({
+  addresses: set,
   ranges: { 4: formatSet(ofFamily(set, 4)), 6: formatSet(ofFamily(set, 6)) },
   policy,
 });

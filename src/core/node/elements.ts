@@ -1,8 +1,16 @@
 /** The elements of the table of a node: what is decided, in the words of the containers in desired.ts. */
-import { familyOf, formatSet, type IntervalSet, type IpFamily, isIpv4, isIpv6, ofFamily } from '../ip/index.ts';
+import {
+  familyOf,
+  formatSet,
+  type IntervalSet,
+  type Ip,
+  type IpFamily,
+  isIpv4,
+  isIpv6,
+  ofFamily,
+} from '../ip/index.ts';
 import { exchangedBetween, keysOfEither, keysToCompare, MapJournal } from '../journal.ts';
-import { isSource } from '../policy-index.ts';
-import type { NamespaceView, PodView, PolicyView } from '../view.ts';
+import type { PolicyView } from '../view.ts';
 import type { Binding, Bindings } from './bindings.ts';
 import type { Source } from './claims.ts';
 import { assignClassNumbers, type ClassByAddress, type Net } from './classes.ts';
@@ -38,26 +46,21 @@ export const clusterElements = (inside: IntervalSet, families: readonly IpFamily
   return { cluster4: ifOn(families, 4, rangesOf), cluster6: ifOn(families, 6, rangesOf) };
 };
 
-/**
- * For strict start: where pods are, and which ones are known. A pod counts as known once its namespace is, too: until then
- * nobody can say that no policy is about it. Empty where strict start is off.
- */
+/** For strict start: where pods are, and the addresses of those that are known. Empty where strict start is off. */
 export const strictElements = (
   isStrict: boolean,
-  pods: readonly PodView[],
-  namespaces: readonly NamespaceView[],
+  known: ReadonlySet<Ip>,
   podRanges: IntervalSet,
   families: readonly IpFamily[],
 ): Some<'range4' | 'range6' | 'known4' | 'known6'> => {
   if (!isStrict) return { range4: none, range6: none, known4: none, known6: none };
-  const known = new Set(namespaces.map(({ name }) => name));
-  const sources = pods.filter((pod) => isSource(pod) && known.has(pod.namespace));
+  const ips = [...known];
   const rangesOf = (family: IpFamily): Elements => setOfTexts(formatSet(ofFamily(podRanges, family)));
   return {
     range4: ifOn(families, 4, rangesOf),
     range6: ifOn(families, 6, rangesOf),
-    known4: ifOn(families, 4, () => setOfTexts(sources.flatMap(({ ipv4 }) => ipv4))),
-    known6: ifOn(families, 6, () => setOfTexts(sources.flatMap(({ ipv6 }) => ipv6))),
+    known4: ifOn(families, 4, () => setOfTexts(ips.filter(isIpv4))),
+    known6: ifOn(families, 6, () => setOfTexts(ips.filter(isIpv6))),
   };
 };
 

@@ -48,6 +48,8 @@ const heldBy = (view: ClusterView, owners: ReadonlyMap<Ip, string>, node: string
 const withoutGate = ({ table, ...rest }: NodeDesired) => ({
   ...rest,
   epochs: undefined,
+  // It holds policies as they are recorded.
+  existing: undefined,
   table: { ...table, settings: { ...table.settings, isGated: false } },
 });
 

@@ -76,6 +76,7 @@ const specOf = (
     exceptions: readSet(spec.exceptSubnet, `${who}: exceptSubnet`, problems),
     priority: spec.priority ?? 0,
     onUnavailable: spec.onUnavailable,
+    onExistingConnections: spec.onExistingConnections,
   };
 };
 

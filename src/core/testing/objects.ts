@@ -60,6 +60,7 @@ export interface PolicyShape {
   readonly exceptSubnet?: readonly string[];
   readonly priority?: number;
   readonly onUnavailable?: string;
+  readonly onExistingConnections?: string;
   readonly isDeleting?: boolean;
 }
 
@@ -88,6 +89,7 @@ export const policyObject = (key: string, shape: PolicyShape = {}): ApiObject =>
       ...(shape.exceptSubnet === undefined ? {} : { exceptSubnet: shape.exceptSubnet }),
       ...(shape.priority === undefined ? {} : { priority: shape.priority }),
       ...(shape.onUnavailable === undefined ? {} : { onUnavailable: shape.onUnavailable }),
+      ...(shape.onExistingConnections === undefined ? {} : { onExistingConnections: shape.onExistingConnections }),
     },
   };
 };

@@ -13,6 +13,7 @@ conntrackConformance('fake', async () => {
     connect: async (slot) => conntrack.connect(slot),
     translate: async (eip) => conntrack.translate(eip),
     redirect: async (slot, eip) => conntrack.redirect(slot, eip),
+    open: async (source, destination, mark) => conntrack.open(source, destination, mark),
     count: async () => conntrack.count,
     [Symbol.asyncDispose]: async () => {},
   };
@@ -44,6 +45,7 @@ test('only slots that connections carry are forgotten, many with one program', a
     programs: programsWith(marks, told),
     readProc: noFiles,
     forgetStrays: none,
+    cut: none,
     commands,
   });
   await conntrack.forget({ slots: [1, 299, 300, 0x3fff], eips: [], here: [], elsewhere: [] });
@@ -62,6 +64,7 @@ test('a single slot is forgotten without a look first', async () => {
     programs: programsWith([], told),
     readProc: noFiles,
     forgetStrays: none,
+    cut: none,
     commands,
   });
   await conntrack.forget({ slots: [0x3fff], eips: [], here: [], elsewhere: [] });
@@ -70,7 +73,7 @@ test('a single slot is forgotten without a look first', async () => {
 
 test('a program that fails or is missing is an error with a code', async () => {
   const programs = programsWith([], [], 127, 'spawn conntrack ENOENT');
-  const conntrack = createConntrack({ programs, readProc: noFiles, forgetStrays: none, commands });
+  const conntrack = createConntrack({ programs, readProc: noFiles, forgetStrays: none, cut: none, commands });
   for (const slots of [[1], [1, 2]]) {
     await assert.rejects(conntrack.forget({ slots, eips: [], here: [], elsewhere: [] }), {
       code: 'CONNTRACK_FAILED',
@@ -91,8 +94,14 @@ test('the usage is the sum over all processors, and zero on a kernel without the
     ].join('\n'),
   };
   const programs = programsWith([], []);
-  const full = createConntrack({ programs, readProc: async (path) => files[path], forgetStrays: none, commands });
+  const full = createConntrack({
+    programs,
+    readProc: async (path) => files[path],
+    forgetStrays: none,
+    cut: none,
+    commands,
+  });
   assert.deepEqual(await full.readUsage(), { entries: 4711, limit: 262_144, insertFailed: 26, dropped: 1 });
-  const empty = createConntrack({ programs, readProc: noFiles, forgetStrays: none, commands });
+  const empty = createConntrack({ programs, readProc: noFiles, forgetStrays: none, cut: none, commands });
   assert.deepEqual(await empty.readUsage(), { entries: 0, limit: 0, insertFailed: 0, dropped: 0 });
 });

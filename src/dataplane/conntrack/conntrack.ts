@@ -7,9 +7,11 @@
  */
 import { EgressError } from '../../api/error.ts';
 import { familyOf, type Ip } from '../../core/ip/index.ts';
+import type { CutOf } from '../../core/node/existing.ts';
 import { markText, SLOT_KIND, slotMark } from '../../core/node/numbers.ts';
 import type { Ended, Programs } from '../program.ts';
 import type { StateFile } from '../state-file.ts';
+import type { Cut } from './cut.ts';
 import type { ForgetStrays } from './strays.ts';
 
 export interface Conntrack {
@@ -18,6 +20,8 @@ export interface Conntrack {
    * then some may be left, and it can be called again.
    */
   forget(gone: Gone): Promise<number>;
+  /** Cuts open connections that may not go on; returns how many there were. Rejects with CONNTRACK_FAILED; then some may be left. */
+  cut(cutOf: CutOf): Promise<number>;
   /** How full the table is, and what it has refused since the node started. Starts no program. */
   readUsage(): Promise<ConntrackUsage>;
 }
@@ -48,6 +52,7 @@ export interface ConntrackDeps {
   /** The text of a file below /proc, such as `sys/net/netfilter/nf_conntrack_max`; undefined when it is not there. */
   readonly readProc: (path: string) => Promise<string | undefined>;
   readonly forgetStrays: ForgetStrays;
+  readonly cut: Cut;
   /** A file for commands, and where the program finds it. */
   readonly commands: StateFile & { readonly path: string };
 }
@@ -57,7 +62,7 @@ const AT_ONCE = 128;
 const LIMIT_MS = 30_000;
 
 /** The connection table of this node. */
-export const createConntrack = ({ programs, readProc, forgetStrays, commands }: ConntrackDeps): Conntrack => {
+export const createConntrack = ({ programs, readProc, forgetStrays, cut, commands }: ConntrackDeps): Conntrack => {
   /** The marks of slots that connections carry. */
   const look = async (): Promise<ReadonlySet<number>> => {
     const found = new Set<number>();
@@ -100,6 +105,7 @@ export const createConntrack = ({ programs, readProc, forgetStrays, commands }: 
       await commands.remove();
       return forgotten;
     },
+    cut: async (cutOf) => cut(cutOf),
     readUsage: async () => {
       const [entries, limit, statistics] = await Promise.all([
         readProc('sys/net/netfilter/nf_conntrack_count'),

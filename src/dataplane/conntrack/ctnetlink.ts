@@ -15,6 +15,7 @@ export const attributes = {
   sourceTranslation: 6,
   timeout: 7,
   mark: 8,
+  id: 12,
   zone: 18,
   markMask: 21,
   statusMask: 26,

@@ -80,11 +80,21 @@ export class Requests {
 
   /** Deletes a connection by its original direction, as the kernel had written it. */
   deleteRaw(sequence: number, family: number, original: Buffer): void {
-    this.#message(messages.delete, flags.request, sequence, family, () => {
-      this.#bytes.fill(0, this.#size, this.#size + aligned(original.length));
-      original.copy(this.#bytes, this.#size);
-      this.#size += aligned(original.length);
+    this.#message(messages.delete, flags.request, sequence, family, () => this.#raw(original));
+  }
+
+  /** Gives a connection another mark. */
+  markRaw(sequence: number, family: number, original: Buffer, mark: number): void {
+    this.#message(messages.new, flags.request, sequence, family, () => {
+      this.#raw(original);
+      this.#number32(attributes.mark, mark);
     });
+  }
+
+  #raw(attribute: Buffer): void {
+    this.#bytes.fill(0, this.#size, this.#size + aligned(attribute.length));
+    attribute.copy(this.#bytes, this.#size);
+    this.#size += aligned(attribute.length);
   }
 
   /** Makes a connection as if its packets had come through here; refused if there is one of that name. */

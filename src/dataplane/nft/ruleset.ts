@@ -21,6 +21,7 @@
  */
 import type { TableSettings } from '../../core/node/desired.ts';
 import {
+  DROP,
   KIND_MASK,
   markText,
   REPLY_KIND,
@@ -181,7 +182,9 @@ export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSetting
       'meta mark set ct mark map @slot_fwd return',
       'ct mark 0 return',
       `${kindOf('ct mark', REPLY_KIND)} meta mark set ${markText(SNAT_KIND)} return`,
-      `ct mark ${markText(SLOT_KIND)} ${drop('unavailable')}`,
+      // Open, and of no slot: the agent has cut it (src/dataplane/conntrack/cut.ts), and the pod is to know at once.
+      `ct mark ${markText(DROP)} ct state established meta l4proto tcp reject with tcp reset`,
+      `ct mark ${markText(DROP)} ${drop('unavailable')}`,
       drop('unknown_slot'),
     ],
   },

@@ -14,6 +14,8 @@ export interface World extends AsyncDisposable {
   translate(eip: Ip): Promise<void>;
   /** Makes a connection that carries a slot and leaves with an EIP. */
   redirect(slot: number, eip: Ip): Promise<void>;
+  /** Makes a connection from a source to a destination that a Service may have chosen, with a connection mark. */
+  open(source: Ip, destination: Ip, mark: number): Promise<void>;
   /** How many connections there are. */
   count(): Promise<number>;
 }
@@ -83,6 +85,35 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
       assert.equal(await world.conntrack.forget({ slots, eips: [], here: [], elsewhere: [] }), 6);
       assert.equal(await world.count(), 0);
     });
+
+    withWorld(
+      'connections that may not go on are cut by source, destination and mark, and no others',
+      async (world) => {
+        const [pod4, pod6, other] = [ip('10.244.1.1'), ip('fd44::1'), ip('10.244.1.2')];
+        const [out4, out6, kept] = [ip('192.0.2.1'), ip('2001:db8::1'), ip('192.0.2.2')];
+        for (const [source, destination, mark] of [
+          [pod4, out4, 0],
+          [pod6, out6, 0],
+          [pod4, out4, 0x0f00],
+          [pod4, out4, 0x26000001],
+          [pod4, kept, 0],
+          [other, out4, 0],
+        ] as const) {
+          await world.open(source, destination, mark);
+        }
+        const asked: Ip[] = [];
+        const cutOf = (source: Ip) => {
+          asked.push(source);
+          if (source !== pod4 && source !== pod6) return undefined;
+          return (destination: Ip, mark: number) => destination !== kept && mark !== 0x26000001;
+        };
+        assert.equal(await world.conntrack.cut(cutOf), 3);
+        assert.equal(await world.count(), 3);
+        assert.ok(asked.length >= 3);
+        assert.equal(await world.conntrack.cut(cutOf), 0);
+        assert.equal(await world.conntrack.cut(() => undefined), 0);
+      },
+    );
 
     withWorld('the usage says how many there are and how many there may be', async (world) => {
       await world.connect(1);

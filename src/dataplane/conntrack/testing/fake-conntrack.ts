@@ -6,9 +6,15 @@ import type { Conntrack, ConntrackUsage } from '../conntrack.ts';
 interface Connection {
   readonly slot: number | undefined;
   readonly eip: Ip | undefined;
+  /** Who opened it, to whom, and its mark; absent for those that are told by slot or EIP. */
+  readonly ends?: { readonly source: Ip; readonly destination: Ip; readonly mark: number };
 }
 
 export interface FakeConntrack extends Conntrack {
+  /** Makes a connection from a source to a destination, with a connection mark. */
+  open(source: Ip, destination: Ip, mark: number): void;
+  /** How often somebody has looked for connections to cut. */
+  readonly looks: number;
   /** Makes a connection of each family that keeps its source; undefined for one that no policy is about. */
   connect(slot: number | undefined): void;
   /** Makes a connection that leaves with an EIP, and carries no slot because it came through the tunnel. */
@@ -30,7 +36,12 @@ export const createFakeConntrack = (): FakeConntrack => {
   const add = (...more: readonly Connection[]): void => {
     connections = [...connections, ...more];
   };
+  let looks = 0;
   return {
+    open: (source, destination, mark) => add({ slot: undefined, eip: undefined, ends: { source, destination, mark } }),
+    get looks() {
+      return looks;
+    },
     connect: (slot) => add({ slot, eip: undefined }, { slot, eip: undefined }),
     translate: (eip) => add({ slot: undefined, eip }),
     redirect: (slot, eip) => add({ slot, eip }),
@@ -51,6 +62,14 @@ export const createFakeConntrack = (): FakeConntrack => {
         const turned = eip === undefined ? here : elsewhere;
         return slot === undefined || !(slots.includes(slot) || turned.includes(slot));
       });
+      return before - connections.length;
+    },
+    cut: async (cutOf) => {
+      looks += 1;
+      const before = connections.length;
+      connections = connections.filter(
+        ({ ends }) => ends === undefined || cutOf(ends.source)?.(ends.destination, ends.mark) !== true,
+      );
       return before - connections.length;
     },
     async readUsage() {
