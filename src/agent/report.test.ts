@@ -191,6 +191,15 @@ describe('reportOf', () => {
 
   it('does not grow without end', () => {
     const many = Array.from({ length: 1_000 }, () => problem);
-    assert.equal(reportOf(outcomeWith(many), nobody).report?.problems?.length, 50);
+    const { report } = reportOf(outcomeWith(many), nobody);
+    assert.deepEqual([report?.problems?.length, report?.unlistedProblems], [50, 950]);
+  });
+
+  it('says that policies beyond the fiftieth problem have problems too, and names those of the node first', () => {
+    const ofPolicy = Array.from({ length: 50 }, (_, at) => ({ ...problem, policy: `shop/p${at}` as never }));
+    assert.equal(reportOf(outcomeWith(ofPolicy), nobody).report?.unlistedProblems, undefined);
+    const { report } = reportOf(outcomeWith([...ofPolicy, problem]), nobody);
+    assert.equal(report?.problems?.[0]?.policy, undefined);
+    assert.equal(report?.unlistedProblems, 1);
   });
 });

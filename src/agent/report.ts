@@ -18,6 +18,7 @@ import type { Outcome } from './keeper.ts';
 
 /** The part of the status that the agent owns, without the heartbeat. */
 export type Report = Required<Pick<EgressTunnelStatus, 'tunnel' | 'report'>>;
+type NodeReport = NonNullable<EgressTunnelStatus['report']>;
 
 /** What a reporter needs. */
 export interface ReporterDeps {
@@ -36,7 +37,7 @@ const fieldManager = 'sallyport-agent';
 const restMs = 1_000;
 /** How long a report waits for EIPs that are about to come: else they would be told a whole rest later. */
 const patienceMs = 500;
-/** More problems than this are a flood that nobody reads, and the object has to stay small. */
+/** More problems than this are a flood that nobody reads, and the object has to stay small. The rest is counted. */
 const mostProblems = 50;
 
 /** The report of one node. Call `set` for every outcome and `run` once. */
@@ -138,12 +139,25 @@ export const reportOf = ({ desired, host, problems }: Outcome, { electorate, ope
         .filter(({ ip }) => opened === undefined || opened.has(ip))
         .map(({ ip }) => ({ ip, epoch: desired?.epochs.get(ip) ?? 0 })),
       ...(electorate === undefined ? {} : { electorate: electorateStatus(electorate) }),
-      problems: problems.slice(0, mostProblems).map(({ finding: { reason, sentence }, policy }) => ({
-        reason,
-        message: sentence,
-        ...(policy === undefined ? {} : { policy }),
-      })),
+      ...problemsStatus(problems),
     },
+  };
+};
+
+/** Problems of the whole node come first: they concern every policy, and are not to be lost among those of some. */
+const problemsStatus = (problems: Outcome['problems']): Pick<NodeReport, 'problems' | 'unlistedProblems'> => {
+  const ordered = [
+    ...problems.filter(({ policy }) => policy === undefined),
+    ...problems.filter(({ policy }) => policy !== undefined),
+  ];
+  const unlisted = Math.max(0, ordered.length - mostProblems);
+  return {
+    problems: ordered.slice(0, mostProblems).map(({ finding: { reason, sentence }, policy }) => ({
+      reason,
+      message: sentence,
+      ...(policy === undefined ? {} : { policy }),
+    })),
+    ...(unlisted === 0 ? {} : { unlistedProblems: unlisted }),
   };
 };
 

@@ -67,7 +67,15 @@ const NodeReport = z.object({
   electorate: Electorate.describe(
     'The electorate in force in the agent; reported by gateway nodes and voters only.',
   ).optional(),
-  problems: z.array(Problem).describe('What the agent could not do.').optional(),
+  problems: z
+    .array(Problem)
+    .describe('What the agent could not do; at most 50, those of the whole node first.')
+    .optional(),
+  unlistedProblems: z
+    .int()
+    .min(0)
+    .describe('How many problems there are besides those listed; absent when all are.')
+    .optional(),
 });
 
 /** The addresses that the controller gave, and the report of the agent. */

@@ -137,6 +137,16 @@ export const policyReasons = {
     'A node concerned does not report; its kernel keeps the rules it has.',
     'Look at the agent of the node that the message names.',
   ),
+  GatewayNodeNotReady: unknown(
+    'Programmed',
+    'Kubernetes says that the gateway node is not ready; whether it still carries the policy is not known.',
+    'Look at the node that the message names.',
+  ),
+  ProblemsNotListed: unknown(
+    'Programmed',
+    'A node concerned has more problems than its report has room for; the policy may be among them.',
+    'Solve the problems that `egctl status` lists for the node; the others then follow.',
+  ),
   TrafficDropped: failing(
     ['Programmed'],
     'No gateway node can serve, and matching traffic is dropped as the policy says.',

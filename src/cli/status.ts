@@ -197,6 +197,11 @@ const nodeProblems = (object: Served): Problem[] => {
     // What keeps the whole tunnel down is the condition already.
     .filter(({ reason }) => reason !== told?.reason)
     .map((problem) => problemOf('node', name, problem));
+  const unlisted = status.report?.unlistedProblems ?? 0;
+  if (unlisted > 0) {
+    const message = `It has ${unlisted} more problems, which its report has no room for.`;
+    reported.push(problemOf('node', name, { reason: 'ProblemsNotListed', message }));
+  }
   if (phase.length > 0 || status.phase === 'Ready') return [...phase, ...reported];
   return [unseen('node', name, `Its tunnel is in phase ${status.phase}.`), ...reported];
 };

@@ -21,14 +21,15 @@ const nodeAt = (node: string, applied: string | undefined, rest: Partial<NodePro
   isHeard: true,
   applied,
   problems: [],
+  hasMoreProblems: false,
   ...rest,
 });
 const reasonOf = (revision: string | undefined, ...nodes: readonly NodeProgress[]) =>
-  programmedFinding(served, { revision, nodes, isHeld: true }).reason;
+  programmedFinding(served, { revision, nodes, unreadyGatewayNode: undefined, isHeld: true }).reason;
 
 describe('programmedFinding', () => {
   it('says what happens to traffic while nobody serves', () => {
-    const nobody = { revision: undefined, nodes: [], isHeld: false };
+    const nobody = { revision: undefined, nodes: [], unreadyGatewayNode: undefined, isHeld: false };
     assert.equal(programmedFinding(planOf([]), nobody).reason, 'TrafficDropped');
     assert.equal(programmedFinding(planOf([], { onUnavailable: 'NodeIP' }), nobody).reason, 'TrafficOnNodeIp');
     assert.equal(programmedFinding(planOf([], { gateway: 'nowhere' }), nobody).reason, 'NotAccepted');
@@ -43,6 +44,7 @@ describe('programmedFinding', () => {
     const { reason, sentence } = programmedFinding(served, {
       revision: '100',
       nodes: [nodeAt('a', '100'), nodeAt('b', '99'), nodeAt('c', undefined)],
+      unreadyGatewayNode: undefined,
       isHeld: false,
     });
     assert.equal(reason, 'WaitingForNodes');
@@ -53,6 +55,7 @@ describe('programmedFinding', () => {
     const { reason, sentence } = programmedFinding(served, {
       revision: '1',
       nodes: [nodeAt('a', '9'), nodeAt('b', '9')],
+      unreadyGatewayNode: undefined,
       isHeld: false,
     });
     assert.equal(reason, 'WaitingForNodes');
@@ -75,6 +78,7 @@ describe('programmedFinding', () => {
     const { reason, sentence } = programmedFinding(served, {
       revision: '1',
       nodes: [nodeAt('a', '9'), nodeAt('b', '9', { problems: [refused] })],
+      unreadyGatewayNode: undefined,
       isHeld: false,
     });
     assert.deepEqual([reason, sentence], ['NftRefused', 'Node b: The kernel refused an element.']);
@@ -87,17 +91,43 @@ describe('programmedFinding', () => {
     assert.equal(reasonOf('1', nodeAt('a', '9', { problems: [other, lost] })), 'KernelsInStep');
   });
 
+  it('is not known for a policy beyond the problems that a report has room for', () => {
+    const other = { reason: 'NftRefused', message: '', policy: 'red/other' };
+    const full = nodeAt('a', '9', { problems: [other], hasMoreProblems: true });
+    const { reason, sentence } = programmedFinding(served, {
+      revision: '1',
+      nodes: [full],
+      unreadyGatewayNode: undefined,
+      isHeld: true,
+    });
+    assert.equal(reason, 'ProblemsNotListed');
+    assert.match(sentence, /^a has more problems than its report names; policy red\/p may be among them\./);
+    const own = { reason: 'NftRefused', message: '', policy: 'red/p' };
+    assert.equal(reasonOf('1', nodeAt('a', '9', { problems: [own], hasMoreProblems: true })), 'NftRefused');
+  });
+
+  it('is not known while Kubernetes says that the gateway node is not ready, whatever it reported last', () => {
+    const progress = { revision: '1', nodes: [nodeAt('a', '9')], unreadyGatewayNode: 'a', isHeld: true };
+    const { reason, sentence } = programmedFinding(served, progress);
+    assert.equal(reason, 'GatewayNodeNotReady');
+    assert.match(
+      sentence,
+      /^Kubernetes says that node a is not ready; whether it carries policy red\/p is not known\./,
+    );
+  });
+
   it('takes the word of an agent that is newer than we are', () => {
     const unheard = { reason: 'SomethingNew', message: 'What nobody knew.', policy: 'red/p' };
     const { reason, sentence } = programmedFinding(served, {
       revision: '1',
       nodes: [nodeAt('a', '9', { problems: [unheard] })],
+      unreadyGatewayNode: undefined,
       isHeld: true,
     });
     assert.deepEqual([reason, sentence], ['WaitingForNodes', 'Node a: What nobody knew. (SomethingNew)']);
   });
 
-  it('holds exactly when all nodes are heard, without problems, and at the revision, and the EIP is held', () => {
+  it('holds exactly when the gateway node is ready, all nodes are heard, without problems and at the revision, and the EIP is held', () => {
     const node = fc.record({
       node: fc.constantFrom('a', 'b', 'c'),
       isHeard: fc.boolean(),
@@ -106,15 +136,25 @@ describe('programmedFinding', () => {
         { nil: undefined },
       ),
       problems: fc.constantFrom([], [{ reason: 'NftRefused', message: '', policy: 'red/p' }]),
+      hasMoreProblems: fc.boolean(),
     });
+    const unready = fc.constantFrom(undefined, 'a');
     fc.assert(
-      fc.property(fc.nat(30), fc.array(node, { maxLength: 4 }), fc.boolean(), (revision, nodes, isHeld) => {
-        const areThere = nodes.every(
-          ({ isHeard, applied, problems }) => isHeard && problems.length === 0 && Number(applied ?? -1) >= revision,
-        );
-        const { reason } = programmedFinding(served, { revision: `${revision}`, nodes, isHeld });
-        assert.equal(reason === 'KernelsInStep', areThere && isHeld);
-      }),
+      fc.property(
+        fc.nat(30),
+        fc.array(node, { maxLength: 4 }),
+        fc.boolean(),
+        unready,
+        (revision, nodes, isHeld, unreadyGatewayNode) => {
+          const areThere = nodes.every(
+            ({ isHeard, applied, problems, hasMoreProblems }) =>
+              isHeard && problems.length === 0 && !hasMoreProblems && Number(applied ?? -1) >= revision,
+          );
+          const progress = { revision: `${revision}`, nodes, unreadyGatewayNode, isHeld };
+          const { reason } = programmedFinding(served, progress);
+          assert.equal(reason === 'KernelsInStep', areThere && isHeld && unreadyGatewayNode === undefined);
+        },
+      ),
     );
   });
 });

@@ -17,6 +17,8 @@ export interface NodeProgress {
   /** The revision up to which the kernel reflects all policies of the kind; undefined when it says none. */
   readonly applied: string | undefined;
   readonly problems: readonly NodeProblem[];
+  /** True when there are more problems than the report had room for, so that any policy may have one. */
+  readonly hasMoreProblems: boolean;
 }
 
 /** Something that an agent could not do. The reason is text from the API: an agent may be newer than we are. */
@@ -33,6 +35,8 @@ export interface Progress {
   readonly revision: string | undefined;
   /** The nodes concerned, the gateway node first. */
   readonly nodes: readonly NodeProgress[];
+  /** The gateway node, if Kubernetes says that it is not ready: what it reported last may no longer be so. */
+  readonly unreadyGatewayNode: string | undefined;
   /** Whether the gateway node says that it answers for the EIP; true for a policy without one. */
   readonly isHeld: boolean;
 }
@@ -41,16 +45,26 @@ export interface Progress {
 export const anyRevision = '0';
 
 /** What the condition Programmed of a policy says. */
-export const programmedFinding = (plan: PolicyPlan, { revision, nodes, isHeld }: Progress): Finding => {
+export const programmedFinding = (plan: PolicyPlan, progress: Progress): Finding => {
+  const { revision, nodes, unreadyGatewayNode, isHeld } = progress;
   const { key, binding } = plan;
   if (!binding?.isServing) return notServedFinding(plan);
   for (const { node, problems } of nodes) {
     const problem = problems.find((each) => concerns(each, key));
     if (problem !== undefined) return problemFinding(node, problem);
   }
+  if (unreadyGatewayNode !== undefined) {
+    const sentence = `Kubernetes says that node ${unreadyGatewayNode} is not ready; whether it carries policy ${key} is not known.`;
+    return finding('GatewayNodeNotReady', sentence);
+  }
   const waiting = nodes.filter((node) => node.isHeard && !hasReached(node, revision));
   if (waiting.length > 0) {
     return finding('WaitingForNodes', `Policy ${key} is not in the kernel of ${namesOf(waiting)} yet.`);
+  }
+  const unclear = nodes.filter(({ hasMoreProblems }) => hasMoreProblems);
+  if (unclear.length > 0) {
+    const sentence = `${namesOf(unclear)} has more problems than its report names; policy ${key} may be among them.`;
+    return finding('ProblemsNotListed', sentence);
   }
   const silent = nodes.filter(({ isHeard }) => !isHeard);
   if (silent.length > 0) {

@@ -146,3 +146,26 @@ test('pods that are replaced, as by a restart of their Deployment, change the co
   const { matchedPods: _, ...after } = (await world.policyStatus('shop/first')) ?? {};
   assert.deepEqual({ ...after, matchedPods: 2 }, before);
 });
+
+test('a policy whose gateway nodes are all lost is not called programmed, though their agents are not given up yet', async () => {
+  const names = await world.gatewayNodes('dim', 2, { pool: 'dim' });
+  await world.gateway('dim', { ipv4: ['10.9.2.1'], labels: { pool: 'dim' } });
+  await world.policy('shop/dim', { gateway: 'dim' });
+  const holder = (await world.allocated(['shop/dim'])).get('shop/dim')?.node;
+  // Agents that watch each other: the controller leaves it to them to move the EIP, and gives them time.
+  const electorate = { generation: 1, voters: names, apiVotes: false };
+  const appliedRevision = await revisionOf('shop/dim');
+  for (const name of names) {
+    const held = name === holder ? [{ ip: '10.9.2.1', epoch: 0 }] : [];
+    await world.agent(name, { report: { electorate, appliedRevision, eips: held } });
+  }
+  await untilReason('shop/dim', 'KernelsInStep');
+  for (const name of names) await world.node(name, { labels: { pool: 'dim' }, isReady: false });
+  await eventually('the gateway says that its nodes are not ready', async () => {
+    const { nodeList = [] } = (await world.get('EgressGateway', 'dim'))?.status ?? {};
+    return nodeList.length === 2 && nodeList.every(({ status }) => status === 'NodeNotReady');
+  });
+  await untilReason('shop/dim', 'GatewayNodeNotReady');
+  for (const name of names) await world.node(name, { labels: { pool: 'dim' } });
+  await untilReason('shop/dim', 'KernelsInStep');
+});

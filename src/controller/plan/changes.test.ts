@@ -37,7 +37,10 @@ const planOf = (nodes: readonly string[], policies: readonly ApiObject[] = [poli
     ),
   );
 
-const facts: PolicyFacts = { matchedPods: 0, progress: { revision: undefined, nodes: [], isHeld: false } };
+const facts: PolicyFacts = {
+  matchedPods: 0,
+  progress: { revision: undefined, nodes: [], unreadyGatewayNode: undefined, isHeld: false },
+};
 const kindsOf = (changes: readonly Change<unknown>[]) => changes.map(({ kind }) => kind).join();
 
 describe('policyChanges', () => {

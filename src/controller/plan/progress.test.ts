@@ -3,9 +3,9 @@ import { describe, it } from 'node:test';
 import type { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import type { PolicyStatus } from '../../api/policy.ts';
 import { anyRevision } from '../../core/programmed.ts';
-import { projectPolicy, projectTunnel } from '../../core/project/index.ts';
+import { projectNode, projectPolicy, projectTunnel } from '../../core/project/index.ts';
 import { policyObject } from '../../core/testing/objects.ts';
-import { type PolicyKey, policyKey } from '../../core/view.ts';
+import { type NodeView, type PolicyKey, policyKey } from '../../core/view.ts';
 import { Store } from '../../runtime/kube/store.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
 import { identityOf, type KeptPolicy, type KeptTunnel } from '../caches.ts';
@@ -49,9 +49,10 @@ const cache = <T>() => {
 const rig = (workers: readonly string[] = ['gate', 'worker']) => {
   const clock = new ManualClock();
   const [policies, clusterPolicies, tunnels] = [cache<KeptPolicy>(), cache<KeptPolicy>(), cache<KeptTunnel>()];
+  const nodes = cache<NodeView>();
   const silent = new Set<string>();
   const book = new ProgressBook({
-    caches: { policies, clusterPolicies, tunnels },
+    caches: { policies, clusterPolicies, tunnels, nodes },
     members: { nodes: () => workers },
     heartbeats: { stateOf: (node) => (silent.has(node) ? 'stale' : 'never') },
     clock,
@@ -59,8 +60,14 @@ const rig = (workers: readonly string[] = ['gate', 'worker']) => {
   const told: PolicyKey[][] = [];
   book.subscribe((keys) => told.push([...keys]));
   const view = projectPolicy(policyObject('red/p'));
+  const ready = (node: string, isReady: boolean): void => {
+    const conditions = [{ type: 'Ready', status: isReady ? 'True' : 'False' }];
+    nodes.set(node, projectNode({ metadata: { name: node }, status: { conditions } }));
+  };
+  for (const node of new Set(['gate', ...workers])) ready(node, true);
   return {
     silent,
+    ready,
     put(resourceVersion: string, generation: number, status: PolicyStatus, uid = 'uid-p') {
       const metadata = { namespace: 'red', name: 'p', uid, resourceVersion, generation };
       policies.set(key, { identity: identityOf({ metadata }), view: { ...view, uid }, status });
@@ -130,7 +137,9 @@ describe('ProgressBook', () => {
     const { report, silent, progress } = rig(['gate']);
     assert.equal(progress().nodes[0]?.isHeard, false);
     report('gate', { report: { appliedRevision: '7' } });
-    assert.deepEqual(progress().nodes, [{ node: 'gate', isHeard: true, applied: '7', problems: [] }]);
+    assert.deepEqual(progress().nodes, [
+      { node: 'gate', isHeard: true, applied: '7', problems: [], hasMoreProblems: false },
+    ]);
     silent.add('gate');
     assert.equal(progress().nodes[0]?.isHeard, false);
   });
@@ -179,6 +188,34 @@ describe('ProgressBook', () => {
     report('elsewhere', { report: { problems: [problem] } });
     assert.deepEqual(await told(10_000), []);
     report('worker', { report: { problems: [] } });
+    assert.deepEqual(await told(100), [[key]]);
+  });
+
+  it('tells of the policies of a node whose report has no room for more problems, and again when it has', async () => {
+    const { put, report, progress, told } = rig(['gate']);
+    put('10', 1, inStep(1));
+    report('gate', { report: { appliedRevision: '10', eips } });
+    await told(10_000);
+    report('gate', { report: { appliedRevision: '10', eips, unlistedProblems: 1 } });
+    assert.equal(progress().nodes[0]?.hasMoreProblems, true);
+    assert.deepEqual(await told(100), [[key]]);
+    report('gate', { report: { appliedRevision: '10', eips, unlistedProblems: 2 } });
+    assert.deepEqual(await told(10_000), [], 'that there is one more says nothing about any policy');
+    report('gate', { report: { appliedRevision: '10', eips } });
+    assert.deepEqual(await told(100), [[key]]);
+  });
+
+  it('does not count on a gateway node that is not ready, though its agent is not silent for long enough', async () => {
+    const { put, report, ready, progress, told } = rig();
+    put('10', 1, inStep(1));
+    for (const node of ['gate', 'worker']) report(node, { report: { appliedRevision: '10', eips } });
+    await told(10_000);
+    assert.equal(progress().unreadyGatewayNode, undefined);
+    ready('gate', false);
+    assert.equal(progress().unreadyGatewayNode, 'gate');
+    assert.deepEqual(await told(100), [[key]]);
+    ready('gate', true);
+    assert.equal(progress().unreadyGatewayNode, undefined);
     assert.deepEqual(await told(100), [[key]]);
   });
 });

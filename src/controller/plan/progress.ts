@@ -4,9 +4,10 @@
  * ours that changes neither asks nothing of them, so a condition that is written never leads to another one.
  */
 import { isDeepStrictEqual } from 'node:util';
+import type { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import type { PolicyStatus } from '../../api/policy.ts';
 import { anyRevision, hasReached, type NodeProblem, type NodeProgress, type Progress } from '../../core/programmed.ts';
-import type { PolicyKey, PolicyView } from '../../core/view.ts';
+import type { NodeView, PolicyKey, PolicyView } from '../../core/view.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Caches, KeptPolicy, KeptTunnel } from '../caches.ts';
@@ -20,6 +21,7 @@ export interface ProgressDeps {
     readonly policies: Pick<Caches['policies'], 'subscribe'>;
     readonly clusterPolicies: Pick<Caches['clusterPolicies'], 'subscribe'>;
     readonly tunnels: Pick<Caches['tunnels'], 'subscribe' | 'store'>;
+    readonly nodes: Pick<Caches['nodes'], 'subscribe' | 'store'>;
   };
   readonly members: Pick<Members, 'nodes'>;
   readonly heartbeats: Pick<Heartbeats, 'stateOf'>;
@@ -48,7 +50,7 @@ export class ProgressBook {
   readonly #orderByKey = new Map<PolicyKey, Order>();
   /** key -> policy with a slot whose status does not say that all kernels hold it */
   readonly #awaited = new Map<PolicyKey, PolicyView>();
-  /** Nodes with a new report: to look at soon, to look at for names only, and those with other problems than before. */
+  /** Nodes with a new report: to look at soon, to look at for names only, and those with other problems or another readiness. */
   readonly #reported: ChangedKeys<string>;
   readonly #reportedLately: ChangedKeys<string>;
   readonly #troubled: ChangedKeys<string>;
@@ -62,6 +64,7 @@ export class ProgressBook {
     deps.caches.policies.subscribe((change) => this.#takePolicy(change));
     deps.caches.clusterPolicies.subscribe((change) => this.#takePolicy(change));
     deps.caches.tunnels.subscribe((change) => this.#takeTunnel(change));
+    deps.caches.nodes.subscribe((change) => this.#takeNode(change));
   }
 
   /** How far kernels are with a policy that was decided on at this generation and should have this binding. */
@@ -71,6 +74,7 @@ export class ProgressBook {
       // As long as the object does not show what was decided, no kernel can hold it.
       revision: order?.text === textOf(generation, binding) ? order.revision : undefined,
       nodes: this.#nodesOf(key, binding).map((node) => this.#progressOf(node, kind)),
+      unreadyGatewayNode: this.#unreadyGatewayNode(binding),
       isHeld: this.#isHeld(binding),
     };
   }
@@ -108,12 +112,17 @@ export class ProgressBook {
   #takeTunnel(change: StoreChange<KeptTunnel>): void {
     const [before, after] = [change.previous?.status, change.kind === 'put' ? change.value.status : undefined];
     const isNewlyHeard = !before?.lastHeartbeatTime && Boolean(after?.lastHeartbeatTime);
-    if (isNewlyHeard || !isDeepStrictEqual(before?.report?.problems, after?.report?.problems)) {
+    if (isNewlyHeard || !isDeepStrictEqual(problemsOf(before?.report), problemsOf(after?.report))) {
       this.#troubled.add([change.key]);
     }
     if (isDeepStrictEqual(before?.report, after?.report)) return;
     this.#reported.add([change.key]);
     this.#reportedLately.add([change.key]);
+  }
+
+  #takeNode(change: StoreChange<NodeView>): void {
+    const isReady = change.kind === 'put' && change.value.isReady;
+    if (change.previous !== undefined && change.previous.isReady !== isReady) this.#troubled.add([change.key]);
   }
 
   /** Policies that all kernels have come to hold. */
@@ -159,13 +168,23 @@ export class ProgressBook {
       // An agent that only ever wrote reports was heard of, too.
       isHeard: heartbeat === 'fresh' || (heartbeat === 'never' && report !== undefined),
       applied: kind === 'EgressPolicy' ? report?.appliedRevision : report?.appliedClusterRevision,
-      problems: report?.problems ?? noProblems,
+      ...problemsOf(report),
     };
+  }
+
+  #unreadyGatewayNode({ node }: Binding): string | undefined {
+    return node && this.#deps.caches.nodes.store.get(node)?.isReady !== true ? node : undefined;
   }
 }
 
 const noProblems: readonly NodeProblem[] = [];
 const noEips: HeldEips = [];
+
+/** How many are not listed says nothing about any policy, so it may grow and fall without anybody being asked. */
+const problemsOf = (report: EgressTunnelStatus['report']): Pick<NodeProgress, 'problems' | 'hasMoreProblems'> => ({
+  problems: report?.problems ?? noProblems,
+  hasMoreProblems: (report?.unlistedProblems ?? 0) > 0,
+});
 
 const textOf = (generation: number, { eip, node, slot }: Binding): string =>
   `${generation} ${eip?.ipv4 ?? ''} ${eip?.ipv6 ?? ''} ${node ?? ''} ${slot ?? ''}`;
