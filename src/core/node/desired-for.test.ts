@@ -208,6 +208,7 @@ describe('families', () => {
     const [link] = network.links;
     assert.ok(link?.kind === 'vxlan');
     assert.deepEqual([link.local, link.mtu, table.settings.mss.ipv6], ['2001:db8:1::3', 1430, 1370]);
+    assert.equal(table.settings.parent, link.parent);
     assert.deepEqual(network.forwardings.map(({ to }) => to).toSorted(), ['2001:db8:1::1', '2001:db8:1::2']);
     assert.equal(table.elements.pod4.size, 0);
     assert.equal(table.elements.pod6.size, 2);

@@ -179,7 +179,8 @@ const tableSettings = ({ device, port, isStrict }: NodeSettings, host: HostView,
   const parent = parentIn(host);
   const local = parent && underlayOf(parent);
   const mtu = tunnelMtu(parent?.mtu ?? USUAL_MTU, local === undefined ? 4 : familyOf(local));
-  return { device, port, mss: { ipv4: mtu - HEADERS.ipv4, ipv6: mtu - HEADERS.ipv6 }, isGated, isStrict };
+  const name = parent?.name;
+  return { device, parent: name, port, mss: { ipv4: mtu - HEADERS.ipv4, ipv6: mtu - HEADERS.ipv6 }, isGated, isStrict };
 };
 
 const sortedProblems = (problems: readonly NodeProblem[]): readonly NodeProblem[] =>

@@ -44,6 +44,8 @@ export interface TableDesired {
 export interface TableSettings {
   /** Name of the tunnel device. */
   readonly device: string;
+  /** The interface that carries the tunnel; undefined while there is none. */
+  readonly parent: string | undefined;
   /** UDP port of the tunnel. */
   readonly port: number;
   /** The largest TCP segments that fit through the tunnel. */

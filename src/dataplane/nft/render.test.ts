@@ -29,6 +29,14 @@ describe('the scripts', () => {
   });
 });
 
+describe('the chains', () => {
+  it('take no tunnel packet while no interface carries the tunnel', () => {
+    const guardOf = (text: string) => /chain tunnel_guard \{([^}]*)\}/.exec(text)?.[1] ?? '';
+    assert.match(guardOf(renderTable(settings)), /iifname "eth0" ip saddr @vteps4 notrack return/);
+    assert.doesNotMatch(guardOf(renderTable({ ...settings, parent: undefined })), /notrack/);
+  });
+});
+
 describe('a renewal', () => {
   const held = { text: renderTable(settings), chains: chainsFor(settings).map(({ name }) => name) };
   const others = { ...settings, mss: { ipv4: 1300, ipv6: 1280 } };

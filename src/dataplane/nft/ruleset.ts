@@ -10,7 +10,7 @@
  *   3. `depart` -> `into_tunnel`: the mark is rewritten, because the outer packet is routed by it too and would loop; its
  *      low bits are the slot and travel in the tunnel header.
  * On the gateway node
- *   4. `raw_in`: tunnel packets only from addresses of nodes.
+ *   4. `raw_in`: tunnel packets only from addresses of nodes, by the interface that carries the tunnel.
  *   5. `arrive` -> `from_tunnel`: slot from the tunnel header, and the worker it came from as the connection mark.
  *   6. `leave` -> `snat_eip`: slot -> EIP. No EIP: drop.
  *   7. `depart` -> `sent` counts, and drops what did not get an address of ours. Replies meet `arrive` -> `replies`, which
@@ -77,7 +77,7 @@ const strictStart: Chain = {
 };
 
 /** The chains, base chains in the order in which a packet meets them. */
-export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSettings): readonly Chain[] => [
+export const chainsFor = ({ device, parent, port, mss, isGated, isStrict }: TableSettings): readonly Chain[] => [
   {
     name: 'raw_in',
     hook: 'type filter hook prerouting priority raw',
@@ -85,13 +85,28 @@ export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSetting
     rules: [`th dport ${port} goto tunnel_guard`],
   },
   {
-    // A pod could otherwise send a slot of its choice to a gateway node. Outer packets need no connection entry.
+    // A pod could otherwise send a slot of its choice to a gateway node: with the address of a node that it takes itself, or
+    // that the network plugin gives it on the way. Outer packets need no connection entry.
     name: 'tunnel_guard',
-    // Asking the routing table costs more than the set, so only packets that are to be dropped pay for it.
     rules: [
       'meta l4proto != udp return',
-      'ip saddr @vteps4 notrack return',
-      'ip6 saddr @vteps6 notrack return',
+      ...(parent === undefined
+        ? []
+        : [
+            `iifname "${parent}" ip saddr @vteps4 notrack return`,
+            `iifname "${parent}" ip6 saddr @vteps6 notrack return`,
+          ]),
+      'goto foreign_tunnel',
+    ],
+  },
+  {
+    // To the tunnel of a node and not from one. The same port of another machine is nobody's business here. Asking the routing
+    // table costs more than the sets, so only packets that are to be dropped pay for it.
+    name: 'foreign_tunnel',
+    rules: [
+      'meta l4proto != udp return',
+      `ip daddr @vteps4 ${drop('foreign_tunnel')}`,
+      `ip6 daddr @vteps6 ${drop('foreign_tunnel')}`,
       `fib daddr type local ${drop('foreign_tunnel')}`,
     ],
   },
@@ -119,15 +134,19 @@ export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSetting
     rules: ['ct direction original goto from_worker', 'ct direction reply goto to_pod', drop('tunnel_stateless')],
   },
   {
-    // The gateway node is a way out and no destination: its services are not to be had at its EIPs, also not by a connection
-    // whose first packet came before the EIP did and was never answered.
     name: 'from_worker',
     rules: [
-      'ct state new jump eip_guard',
+      'ct state new jump from_worker_new',
       slotAs(SNAT_KIND),
       CLAMP,
       'ct mark 0 ct mark set ether saddr map @vtep_node',
     ],
+  },
+  {
+    // The sender must be the tunnel of a node. And the gateway node is a way out and no destination: its services are not to
+    // be had at its EIPs, also not by a connection whose first packet came before the EIP did and was never answered.
+    name: 'from_worker_new',
+    rules: [`ether saddr != @vtep_node ${drop('foreign_tunnel')}`, 'goto eip_guard'],
   },
   {
     // The answer of the server leaves by the device of the pod, whose route knows no tunnel.
@@ -150,6 +169,8 @@ export const chainsFor = ({ device, port, mss, isGated, isStrict }: TableSetting
   {
     name: 'classify',
     rules: [
+      // A Service may lead to the tunnel of a node, which is known only now.
+      `th dport ${port} jump foreign_tunnel`,
       // Known pods come before ranges.
       'ct mark set ip saddr map @pod4 goto by_destination',
       'ct mark set ip6 saddr map @pod6 goto by_destination',

@@ -27,7 +27,7 @@ export const dropReasons = {
   tunnel_stateless: 4,
   /** From a pod under a policy, but part of no connection: it would leave with the address of the pod. */
   pod_stateless: 5,
-  /** A tunnel packet from an address that is no node. */
+  /** A tunnel packet that no node has sent: by its address, its interface or its inner sender. */
   foreign_tunnel: 6,
   /** To an EIP, but part of no connection. */
   eip_input: 7,

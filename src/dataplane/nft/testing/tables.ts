@@ -13,6 +13,7 @@ import {
 
 export const settings: TableSettings = {
   device: 'egw0',
+  parent: 'eth0',
   port: 7789,
   mss: { ipv4: 1410, ipv6: 1390 },
   isGated: false,
