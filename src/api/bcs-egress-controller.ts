@@ -102,6 +102,7 @@ export const BCSEgressControllerSpec = withRules(
     MemPercentage: percentage()
       .default(60)
       .describe('Memory use, in percent of `resource.mem`, above which replicas are added.'),
+    MEMPercentage: percentage().describe('Another spelling of `MemPercentage`, which it replaces.').optional(),
     resource: Resource.prefault({}).describe('What one replica needs.'),
     engine: z
       .enum(['envoy', 'nginx'])

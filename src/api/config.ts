@@ -62,7 +62,7 @@ const Vxlan = z.strictObject({
 const AutoDetect = z.strictObject({
   podCIDR: z
     .enum(['', 'k8s', 'calico', 'auto'])
-    .default('k8s')
+    .default('auto')
     .describe(
       'Where the pod ranges come from: `k8s` (the nodes; also the empty text), `calico` (its IPPools) or `auto` (Calico if it is there, else the nodes).',
     ),

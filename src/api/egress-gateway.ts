@@ -45,7 +45,7 @@ const NodeSelector = withRules(
       .string()
       .max(63)
       .describe(
-        'How a node is chosen for an EIP: `average` (default) takes the node with the fewest EIPs, `minimum` fills as few nodes as possible, `limit` fills a node up to `limit` policies before the next. Other text is accepted because earlier versions ignored this field; it works as `average` and is reported in the condition Accepted.',
+        'How a node is chosen for an EIP: `average` (default) takes the node with the fewest EIPs, `minimum` fills as few nodes as possible, `limit` fills a node up to `limit` policies before the next. An EIP is on one node, so policies that share it count there, also beyond the limit. Other text is accepted because earlier versions ignored this field; it works as `average` and is reported in the condition Accepted.',
       )
       .optional(),
     limit: z
@@ -53,7 +53,7 @@ const NodeSelector = withRules(
       .min(1)
       .max(65535)
       .default(5)
-      .describe('With policy `limit`: how many policies a node takes before the next node is preferred.'),
+      .describe('With policy `limit`: how many policies a node takes before new EIPs go to the next node.'),
   }),
   {
     rule: selectsSomething('self.selector'),

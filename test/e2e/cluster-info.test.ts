@@ -159,6 +159,17 @@ test('I00007 a deleted EgressClusterInfo comes back, filled from the configurati
   assert.deepEqual(info?.spec.autoDetect, autoDetect);
 });
 
+test('the spec follows the configuration until somebody writes it', async () => {
+  const podCidrMode = async () => (await world.get('EgressClusterInfo', 'default'))?.spec?.autoDetect?.podCidrMode;
+  running.configure({ egressIgnoreCIDR: { autoDetect: { podCIDR: 'k8s' } } });
+  await eventually('the configuration is followed', async () => (await podCidrMode()) === 'k8s', limitMs);
+  await setSpec({ podCidrMode: 'calico' });
+  running.configure({ egressIgnoreCIDR: { autoDetect: { podCIDR: 'auto' }, custom: ['198.51.100.0/24'] } });
+  await untilStatus('the configuration is in force', ({ egressIgnoreCIDR: now }) => ofFamily4(now?.custom) !== '');
+  assert.equal(await podCidrMode(), 'calico');
+  await setSpec({});
+});
+
 test('a restart changes nothing, and neither does a node that only gets a label', async () => {
   await running.stop();
   const version = async () => (await world.client.get(infos, { name: 'default' }))?.metadata.resourceVersion;

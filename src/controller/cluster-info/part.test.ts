@@ -147,6 +147,14 @@ describe('clusterInfoPart', () => {
     await eventually('the custom range', () => ignored()?.custom?.ipv4?.join() === '192.168.0.0/16');
   });
 
+  it('lets the spec follow autoDetect of the configuration, not only when it makes the object', async () => {
+    putNode('a', '10.0.0.1', ['10.244.0.0/24']);
+    const { configure } = await start();
+    await eventually('the nodes', () => ignored()?.nodeIP?.ipv4?.join() === '10.0.0.1');
+    configure({ egressIgnoreCIDR: { autoDetect: { nodeIP: false } } });
+    await eventually('no nodes', () => ignored()?.nodeIP === undefined || ignored()?.nodeIP?.ipv4?.length === 0);
+  });
+
   it('finds Calico when it is installed late, follows its pools, and forgets them when it goes', async () => {
     putNode('a', '10.0.0.1', ['10.244.0.0/24']);
     putServiceCidr('kubernetes', ['10.96.0.0/12']);

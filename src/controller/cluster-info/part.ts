@@ -7,7 +7,7 @@ import { clusterInfoName, type EgressClusterInfoStatus } from '../../api/egress-
 import { resourceOf } from '../../api/kinds.ts';
 import type { ClusterFacts } from '../../core/ignore-set.ts';
 import { Controller, type ReconcileResult } from '../../runtime/control/controller.ts';
-import { isAlreadyExists, isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
+import { isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import { clearing, shows } from '../../runtime/kube/owned-status.ts';
 import { apiVersionOf, type KubeObject } from '../../runtime/kube/resource.ts';
 import type { KeptClusterInfo } from '../caches.ts';
@@ -24,6 +24,7 @@ import {
   serviceCidrResource,
 } from './service-ranges.ts';
 import { readInfoSpec } from './spec.ts';
+import { SpecDefaults } from './spec-defaults.ts';
 import { ownership, statusOf } from './status.ts';
 
 /** The name under which the status is applied. */
@@ -43,6 +44,7 @@ interface Sources {
   readonly calico: CalicoPools;
   readonly services: KindSource<readonly string[]>;
   readonly flags: ControlPlaneFlags;
+  readonly defaults: SpecDefaults;
 }
 
 /** Makes the part. It looks for Calico and the ServiceCIDR API only while it runs. */
@@ -57,6 +59,7 @@ export const clusterInfoPart = (deps: PartDeps): Part => {
     calico: new CalicoPools(sourceDeps),
     services: new KindSource(sourceDeps, serviceCidrResource, projectServiceCidr),
     flags: new ControlPlaneFlags(client),
+    defaults: new SpecDefaults({ client, config, log }),
   };
   caches.nodes.subscribe(onChange);
   caches.clusterInfos.subscribe(onChange);
@@ -92,7 +95,8 @@ export const clusterInfoPart = (deps: PartDeps): Part => {
 
 const reconcile = async (deps: PartDeps, sources: Sources, signal: AbortSignal): Promise<ReconcileResult> => {
   const kept = deps.caches.clusterInfos.store.get(clusterInfoName);
-  if (kept === undefined) return await create(deps, signal);
+  await sources.defaults.follow(kept, signal);
+  if (kept === undefined) return { kind: 'done' };
   const { spec, faults } = readInfoSpec(kept.view.spec);
   if (spec === undefined) return { kind: 'refused', reason: 'SpecInvalid', message: faults.join('; ') };
   const { autoDetect } = spec;
@@ -142,20 +146,6 @@ const factsOf = (
   serviceCidrs,
   custom: config.current.feature.egressIgnoreCIDR.custom,
 });
-
-/** Created, not applied: a spec that somebody wrote in the meantime is theirs. The caches then bring us back. */
-const create = async ({ client, config, log }: PartDeps, signal: AbortSignal): Promise<ReconcileResult> => {
-  const { podCIDR, clusterIP, nodeIP } = config.current.feature.egressIgnoreCIDR.autoDetect;
-  // In the configuration the empty text means the nodes; in the object it means that nothing is detected.
-  const spec = { autoDetect: { podCidrMode: podCIDR === '' ? 'k8s' : podCIDR, clusterIP, nodeIP } };
-  try {
-    await client.create<InfoObject>(resource, { metadata: { name: clusterInfoName }, spec }, { signal });
-    log.info({ key: clusterInfoName }, 'EgressClusterInfo created');
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
-  }
-  return { kind: 'done' };
-};
 
 const write = async (
   deps: PartDeps,

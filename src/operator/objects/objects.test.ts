@@ -69,6 +69,8 @@ test('the autoscaler looks at both figures, and the Service keeps its usual port
   assert.match(autoscaler, /"minReplicas":3,"maxReplicas":5/);
   assert.match(autoscaler, /"name":"cpu","target":\{"type":"Utilization","averageUtilization":50\}/);
   assert.match(autoscaler, /"name":"memory","target":\{"type":"Utilization","averageUtilization":70\}/);
+  const spelledAsInTheSeed = textOf('autoscalers', { MEMPercentage: 75 });
+  assert.match(spelledAsInTheSeed, /"name":"memory","target":\{"type":"Utilization","averageUtilization":75\}/);
   const ports = [...textOf('services', {}).matchAll(/"port":(\d+),"targetPort":(\d+)/g)].map(
     ([, port, target]) => `${port}:${target}`,
   );

@@ -49,7 +49,10 @@ export const proxyObjects = (plan: ProxyPlan, view: ProxyView, uid: string, sett
           scaleTargetRef: of,
           minReplicas: run.minReplicas,
           maxReplicas: run.maxReplicas,
-          metrics: [utilization('cpu', run.CPUPercentage), utilization('memory', run.MemPercentage)],
+          metrics: [
+            utilization('cpu', run.CPUPercentage),
+            utilization('memory', run.MEMPercentage ?? run.MemPercentage),
+          ],
         },
       },
     },
