@@ -17,6 +17,10 @@ const option = {
     'how to reach the API server; else the service account of the pod, or KUBECONFIG',
   ],
   logLevel: ['--log-level <level>', 'debug, info, warn, error, fatal or silent'],
+  pageAuth: [
+    '--page-auth <how>',
+    'token: metrics and pages are for tokens that the API server allows to get them; none: for everybody',
+  ],
   webhookAddress: ['--webhook-address <address>', 'where to serve admission webhooks'],
   webhookUrl: ['--webhook-url <url>', 'how the API server reaches the webhooks of a process outside the cluster'],
 } as const;
@@ -45,6 +49,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     .option(...option.config)
     .option(...option.kubeconfig)
     .option('--health-address <address>', 'where to serve health and metrics', controllerDefaults.healthAddress)
+    .option(...option.pageAuth, controllerDefaults.pageAuth)
     .option(...option.webhookAddress, controllerDefaults.webhookAddress)
     .option(...option.webhookUrl)
     .option(
@@ -68,6 +73,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     .option(...option.config)
     .option(...option.kubeconfig)
     .option('--health-address <address>', 'where to serve health, metrics and /kernel', agentDefaults.healthAddress)
+    .option(...option.pageAuth, agentDefaults.pageAuth)
     .option('--state-folder <folder>', 'for what must survive a restart, but not a reboot', agentDefaults.stateFolder)
     .option('--sysctl-root <folder>', 'where the kernel settings of the node are', agentDefaults.sysctlRoot)
     .option(...option.logLevel, agentDefaults.logLevel)
@@ -88,6 +94,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     .option('--nameserver <address...>', 'resolvers outside the cluster; else those of the pod')
     .option('--reserved-name <name...>', `names of the cluster itself (default: "${operatorDefaults.clusterDomain}")`)
     .option('--report-address <address>', 'where to serve the report, health and metrics', proxyDefaults.reportAddress)
+    .option(...option.pageAuth, proxyDefaults.pageAuth)
     .option('--state-folder <folder>', 'for the files of the engine', proxyDefaults.stateFolder)
     .option(...option.logLevel, proxyDefaults.logLevel)
     .action(async (flags: ProxyFlags) => {
@@ -100,6 +107,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     .description('run the proxies that BCSEgress objects name, and tell how their rules stand')
     .option(...option.kubeconfig)
     .option('--health-address <address>', 'where to serve health and metrics', operatorDefaults.healthAddress)
+    .option(...option.pageAuth, operatorDefaults.pageAuth)
     .option(...option.webhookAddress, operatorDefaults.webhookAddress)
     .option(...option.webhookUrl)
     .option(
@@ -119,6 +127,8 @@ export async function main(argv: readonly string[]): Promise<number> {
     .option('--nginx-image <image>', 'image of proxies with nginx', operatorDefaults.nginxImage)
     .option('--image-pull-policy <policy>', 'of both images; else that of Kubernetes')
     .option('--image-pull-secret <name...>', 'Secrets in the namespaces of proxies')
+    .option('--proxy-page-auth <how>', 'what proxies get as --page-auth', operatorDefaults.proxyPageAuth)
+    .option('--report-token-file <file>', 'a token with which reports of proxies are read; else without one')
     .option('--proxy-service-account <name>', 'who proxies run as', operatorDefaults.proxyServiceAccount)
     .option('--nameserver <address...>', 'DNS servers outside the cluster for proxies; else those of their node')
     .option('--dns <kind>', 'coredns, or none to publish no names', operatorDefaults.dns)

@@ -13,6 +13,7 @@ describe('readAgentFlags', () => {
       configPath: undefined,
       kubeconfigPath: undefined,
       health: { port: 8081 },
+      pageAuth: 'none',
       stateFolder: '/run/sallyport',
       sysctlRoot: '/proc/sys',
       logLevel: 'info',

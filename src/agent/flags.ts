@@ -1,7 +1,8 @@
 /** The command line of the agent as values. */
-import { listenFlag, logLevelFlag, namespaceFlag, refuseFlag } from '../runtime/config/flag.ts';
+import { listenFlag, logLevelFlag, namespaceFlag, pageAuthFlag, refuseFlag } from '../runtime/config/flag.ts';
 import type { LogLevel } from '../runtime/process/log.ts';
 import type { ListenOptions } from '../runtime/serve/listen.ts';
+import type { PageAuth } from '../runtime/serve/reader-units.ts';
 
 /** Flags as they were written. */
 export interface AgentFlags {
@@ -10,6 +11,7 @@ export interface AgentFlags {
   readonly config?: string;
   readonly kubeconfig?: string;
   readonly healthAddress: string;
+  readonly pageAuth: string;
   readonly stateFolder: string;
   readonly sysctlRoot: string;
   readonly logLevel: string;
@@ -26,6 +28,7 @@ export interface AgentOptions {
   /** Undefined: the pod's service account, or KUBECONFIG. */
   readonly kubeconfigPath: string | undefined;
   readonly health: ListenOptions;
+  readonly pageAuth: PageAuth;
   readonly stateFolder: string;
   readonly sysctlRoot: string;
   readonly logLevel: LogLevel;
@@ -35,6 +38,7 @@ export interface AgentOptions {
 export const agentDefaults = {
   namespace: 'sallyport',
   healthAddress: ':8081',
+  pageAuth: 'none',
   stateFolder: '/run/sallyport',
   sysctlRoot: '/proc/sys',
   logLevel: 'info',
@@ -50,6 +54,7 @@ export const readAgentFlags = (
   namespace: namespaceFlag(flags.namespace ?? (env.POD_NAMESPACE || agentDefaults.namespace)),
   configPath: flags.config,
   kubeconfigPath: flags.kubeconfig,
+  pageAuth: pageAuthFlag(flags.pageAuth),
   health: listenFlag('--health-address', flags.healthAddress),
   stateFolder: absolute('--state-folder', flags.stateFolder),
   sysctlRoot: absolute('--sysctl-root', flags.sysctlRoot),

@@ -12,6 +12,7 @@ import { type ExitCode, exitCodes, Lifecycle, onStop, type ProcessPort } from '.
 import { createLog, type Log } from '../runtime/process/log.ts';
 import { createMetrics } from '../runtime/process/metrics.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
+import { readersOf } from '../runtime/serve/reader-units.ts';
 import { Agent } from './agent.ts';
 import { cleanNode } from './clean.ts';
 import type { AgentOptions } from './flags.ts';
@@ -86,9 +87,11 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
     onHeld,
     onPass: () => footprint.worked(),
   });
+  const who = { ...options, userAgent: `sallyport-agent/${version}`, metrics };
   const health = new HealthServer({
     clock,
     log,
+    mayRead: await readersOf(options.pageAuth, who, lifecycle),
     stopping: lifecycle.stopping,
     metrics: metrics.registry,
     readiness: [{ name: 'agent', missing: () => agent.missing().join(', ') || undefined }],

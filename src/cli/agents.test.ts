@@ -14,7 +14,10 @@ const agentPod = (name: string, node: string, isReady = true) => ({
   status: { conditions: [{ type: 'Ready', status: isReady ? 'True' : 'False' }] },
 });
 
-/** An API server that lists four agents and proxies to them. */
+/** What agent-a was shown. */
+let shown: string | string[] | undefined;
+
+/** An API server that lists four agents, gives tokens for them, and proxies to them. */
 const server = createServer((request, response) => {
   const { pathname, searchParams } = new URL(request.url ?? '', 'http://server');
   const answer = (status: number, value: object) =>
@@ -29,7 +32,10 @@ const server = createServer((request, response) => {
       agentPod('agent-d', 'd'),
     ];
     answer(200, { metadata: { resourceVersion: '1' }, items });
+  } else if (path === '/api/v1/namespaces/sallyport/serviceaccounts/sallyport-reader/token') {
+    answer(201, { status: { token: 'for-agents' } });
   } else if (path === '/api/v1/namespaces/sallyport/pods/agent-a:8081/proxy/kernel') {
+    shown = request.headers['x-sallyport-authorization'];
     const [slot, ip] = [Number(searchParams.get('slot')), searchParams.get('ip')];
     const source = { ip, class: '0x25000001', destinations: [], otherwise: { kind: 'slot', slot } };
     answer(200, {
@@ -65,6 +71,11 @@ describe('agentsOf', () => {
     const answer = await asked({ node, slot: 1 });
     return answer.ok ? 'answered' : answer.sentence;
   };
+
+  it('shows the agent a token of its own, because the API server keeps the other', async () => {
+    assert.equal((await asked({ node: 'a', slot: 1 })).ok, true);
+    assert.equal(shown, 'Bearer for-agents');
+  });
 
   it('asks the agent of the node about the source and the slot', async () => {
     const ip = parseIpv4('10.244.3.7');

@@ -5,6 +5,7 @@ import type { KernelView } from '../core/node/kernel-view.ts';
 import { ApiError } from '../runtime/kube/api-error.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { pathOf } from '../runtime/kube/resource.ts';
+import { readerAudience, tokenHeader } from '../runtime/serve/readers.ts';
 import { readAll, resources, type ServedPod } from './read.ts';
 
 /** What to ask: about a source, a slot, or both. */
@@ -23,6 +24,9 @@ const agentLabels = 'app.kubernetes.io/name=sallyport,app.kubernetes.io/componen
 /** The name of the port of an agent that answers, as the chart calls it. */
 const portName = 'health';
 const limitMs = 5_000;
+/** Whom the chart lets read metrics and pages. */
+const readerAccount = 'sallyport-reader';
+const tokenSchema = z.object({ status: z.object({ token: z.string() }) });
 
 const verdictSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('slot'), slot: z.int() }),
@@ -62,11 +66,16 @@ export const agentsOf = (
   const agents = home === undefined ? Promise.resolve([]) : readAll<ServedPod>(client, resources.pods, scope);
   // Whoever asks sees the failure; until then it is nobody's unhandled one.
   agents.catch(() => {});
+  const token = home === undefined ? Promise.resolve(undefined) : tokenOf(client, home, signal);
+  token.catch(() => {});
   return async (question) => {
     try {
       const agent = (await agents).find((pod) => pod.spec?.nodeName === question.node && isReady(pod));
       if (agent === undefined) return unanswered(`No agent is ready on node ${question.node}.`);
-      const answer = await client.raw({ path: pathTo(agent, question), signal, timeoutMs: limitMs, retries: 0 });
+      const shown = await token;
+      const headers: Record<string, string> = shown === undefined ? {} : { [tokenHeader]: `Bearer ${shown}` };
+      const path = pathTo(agent, question);
+      const answer = await client.raw({ path, headers, signal, timeoutMs: limitMs, retries: 0 });
       const view = viewSchema.safeParse(answer);
       if (view.success) return { ok: true, view: view.data };
       return unanswered(`The agent of node ${question.node} answers in a way that this version does not understand.`);
@@ -75,6 +84,24 @@ export const agentsOf = (
       return unanswered(`The agent of node ${question.node} cannot be asked: ${error.message}.`);
     }
   };
+};
+
+/**
+ * A token that is good for the pages of agents and for nothing else; undefined for those who may not have one, whom only
+ * agents with open pages answer.
+ */
+const tokenOf = async (client: KubeClient, home: string, signal: AbortSignal): Promise<string | undefined> => {
+  const spec = { audiences: [readerAudience], expirationSeconds: 600 };
+  const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec };
+  const path = `/api/v1/namespaces/${home}/serviceaccounts/${readerAccount}/token`;
+  try {
+    const answer = await client.raw({ method: 'POST', path, body, signal, timeoutMs: limitMs, retries: 0 });
+    const read = tokenSchema.safeParse(answer);
+    return read.success ? read.data.status.token : undefined;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return undefined;
+  }
 };
 
 const unanswered = (sentence: string): KernelAnswer => ({ ok: false, sentence });

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type ControllerFlags, controllerDefaults, readFlags } from './flags.ts';
 
-const { healthAddress, webhookAddress, logLevel } = controllerDefaults;
+const { healthAddress, pageAuth, webhookAddress, logLevel } = controllerDefaults;
 const read = (flags: Partial<ControllerFlags>, env: { POD_NAMESPACE?: string } = {}) =>
-  readFlags({ healthAddress, webhookAddress, logLevel, ...flags }, env);
+  readFlags({ healthAddress, pageAuth, webhookAddress, logLevel, ...flags }, env);
 
 describe('readFlags', () => {
   it('has defaults for everything', () => {
@@ -12,6 +12,7 @@ describe('readFlags', () => {
       configPath: undefined,
       kubeconfigPath: undefined,
       health: { port: 8080 },
+      pageAuth: 'none',
       webhook: { port: 9443 },
       webhookUrl: undefined,
       namespace: 'sallyport',

@@ -1,13 +1,15 @@
 /** The command line of the controller as values. */
-import { listenFlag, logLevelFlag, namespaceFlag, refuseFlag } from '../runtime/config/flag.ts';
+import { listenFlag, logLevelFlag, namespaceFlag, pageAuthFlag, refuseFlag } from '../runtime/config/flag.ts';
 import type { LogLevel } from '../runtime/process/log.ts';
 import type { ListenOptions } from '../runtime/serve/listen.ts';
+import type { PageAuth } from '../runtime/serve/reader-units.ts';
 
 /** Flags as they were written. */
 export interface ControllerFlags {
   readonly config?: string;
   readonly kubeconfig?: string;
   readonly healthAddress: string;
+  readonly pageAuth: string;
   readonly webhookAddress: string;
   readonly webhookUrl?: string;
   readonly namespace?: string;
@@ -21,6 +23,7 @@ export interface ControllerOptions {
   /** Undefined: the pod's service account, or KUBECONFIG. */
   readonly kubeconfigPath: string | undefined;
   readonly health: ListenOptions;
+  readonly pageAuth: PageAuth;
   readonly webhook: ListenOptions;
   readonly webhookUrl: string | undefined;
   readonly namespace: string;
@@ -30,6 +33,7 @@ export interface ControllerOptions {
 /** The flags and what they are when they are not given. */
 export const controllerDefaults = {
   healthAddress: ':8080',
+  pageAuth: 'none',
   webhookAddress: ':9443',
   namespace: 'sallyport',
   logLevel: 'info',
@@ -42,6 +46,7 @@ export const readFlags = (
 ): ControllerOptions => ({
   configPath: flags.config,
   kubeconfigPath: flags.kubeconfig,
+  pageAuth: pageAuthFlag(flags.pageAuth),
   health: listenFlag('--health-address', flags.healthAddress),
   webhook: listenFlag('--webhook-address', flags.webhookAddress),
   webhookUrl: flags.webhookUrl === undefined ? undefined : httpsUrl('--webhook-url', flags.webhookUrl),

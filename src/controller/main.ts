@@ -17,6 +17,7 @@ import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycl
 import { createLog, type Log } from '../runtime/process/log.ts';
 import { createMetrics, type Metrics } from '../runtime/process/metrics.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
+import { readersOf } from '../runtime/serve/reader-units.ts';
 import { type AdmissionOptions, admissionPart, webhookPart } from './admission/part.ts';
 import { type Caches, createCaches } from './caches.ts';
 import { clusterInfoPart } from './cluster-info/part.ts';
@@ -76,7 +77,7 @@ const start = async (options: ControllerOptions, version: string, lifecycle: Lif
 const assemble = async (
   options: ControllerOptions,
   version: string,
-  { stopping }: Lifecycle,
+  lifecycle: Lifecycle,
   log: Log,
 ): Promise<Units> => {
   const metrics = createMetrics();
@@ -105,10 +106,12 @@ const assemble = async (
   const store = kubeLeaseStore(client, { namespace, name: leaseName });
   const hooks = metrics.lease(leaseName);
   const leadership = new Leadership({ store, identity: site.identity, clock, random, log, hooks, lead });
+  const who = { ...options, userAgent: `sallyport-controller/${version}`, metrics };
   const health = new HealthServer({
     clock,
     log,
-    stopping,
+    mayRead: await readersOf(options.pageAuth, who, lifecycle),
+    stopping: lifecycle.stopping,
     metrics: metrics.registry,
     readiness: [
       { name: 'caches', missing: () => joined(caches.missing()) },

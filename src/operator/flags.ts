@@ -2,14 +2,16 @@
 import { isIP } from 'node:net';
 import { BCSEgressControllerSpec } from '../api/bcs-egress-controller.ts';
 import { defaultClusterDomain } from '../core/proxy/reserved-names.ts';
-import { domainName, listenFlag, logLevelFlag, refuseFlag } from '../runtime/config/flag.ts';
+import { domainName, listenFlag, logLevelFlag, pageAuthFlag, refuseFlag } from '../runtime/config/flag.ts';
 import type { LogLevel } from '../runtime/process/log.ts';
 import type { ListenOptions } from '../runtime/serve/listen.ts';
+import type { PageAuth } from '../runtime/serve/reader-units.ts';
 
 /** Flags as they were written. */
 export interface OperatorFlags {
   readonly kubeconfig?: string;
   readonly healthAddress: string;
+  readonly pageAuth: string;
   readonly webhookAddress: string;
   readonly webhookUrl?: string;
   readonly namespace?: string;
@@ -22,6 +24,8 @@ export interface OperatorFlags {
   readonly nginxImage: string;
   readonly imagePullPolicy?: string;
   readonly imagePullSecret?: readonly string[];
+  readonly proxyPageAuth: string;
+  readonly reportTokenFile?: string;
   readonly proxyServiceAccount: string;
   readonly nameserver?: readonly string[];
   readonly dns: string;
@@ -35,6 +39,7 @@ export interface OperatorOptions {
   /** Undefined: the pod's service account, or KUBECONFIG. */
   readonly kubeconfigPath: string | undefined;
   readonly health: ListenOptions;
+  readonly pageAuth: PageAuth;
   readonly webhook: ListenOptions;
   readonly webhookUrl: string | undefined;
   readonly namespace: string;
@@ -45,6 +50,10 @@ export interface OperatorOptions {
   readonly images: { readonly envoy: string; readonly nginx: string };
   readonly imagePullPolicy: string | undefined;
   readonly imagePullSecrets: readonly string[];
+  /** What proxies are started with. */
+  readonly proxyPageAuth: PageAuth;
+  /** Undefined: reports are read without a token. */
+  readonly reportTokenFile: string | undefined;
   readonly serviceAccount: string;
   readonly nameservers: readonly string[];
   /** Undefined: names are not published. */
@@ -61,6 +70,7 @@ export interface DnsOptions {
 /** The flags and what they are when they are not given. */
 export const operatorDefaults = {
   healthAddress: ':8080',
+  pageAuth: 'none',
   webhookAddress: ':9443',
   namespace: 'sallyport',
   proxyNamespace: 'bcs-system',
@@ -68,6 +78,7 @@ export const operatorDefaults = {
   clusterDomain: defaultClusterDomain,
   envoyImage: 'sallyport-proxy-envoy',
   nginxImage: 'sallyport-proxy-nginx',
+  proxyPageAuth: 'none',
   proxyServiceAccount: 'sallyport-proxy',
   dns: 'coredns',
   dnsConfigMap: 'kube-system/coredns',
@@ -80,6 +91,7 @@ export const readOperatorFlags = (
   env: { readonly POD_NAMESPACE?: string | undefined },
 ): OperatorOptions => ({
   kubeconfigPath: flags.kubeconfig,
+  pageAuth: pageAuthFlag(flags.pageAuth),
   health: listenFlag('--health-address', flags.healthAddress),
   webhook: listenFlag('--webhook-address', flags.webhookAddress),
   webhookUrl: flags.webhookUrl === undefined ? undefined : httpsUrl(flags.webhookUrl),
@@ -95,6 +107,8 @@ export const readOperatorFlags = (
   images: { envoy: flags.envoyImage, nginx: flags.nginxImage },
   imagePullPolicy: flags.imagePullPolicy || undefined,
   imagePullSecrets: flags.imagePullSecret ?? [],
+  proxyPageAuth: pageAuthFlag(flags.proxyPageAuth),
+  reportTokenFile: flags.reportTokenFile,
   serviceAccount: flags.proxyServiceAccount,
   nameservers: (flags.nameserver ?? []).map((text) => address('--nameserver', text)),
   dns: dnsFlags(flags),

@@ -18,6 +18,7 @@ import { createLog, type Log } from '../runtime/process/log.ts';
 import { createMetrics } from '../runtime/process/metrics.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
 import { withPatience } from '../runtime/serve/patience.ts';
+import { readersOf } from '../runtime/serve/reader-units.ts';
 import { webhookServing, webhookTrust } from '../runtime/serve/webhook-units.ts';
 import { judgeEgress, webhookPath, webhookService, webhookSet } from './admission.ts';
 import { createCaches } from './caches.ts';
@@ -26,7 +27,7 @@ import { searchDomainsIn } from './dns/search-domains.ts';
 import type { OperatorOptions } from './flags.ts';
 import { Leading } from './leading.ts';
 import { createOperatorMetrics } from './metrics.ts';
-import { readReport } from './replicas.ts';
+import { reportReader } from './replicas.ts';
 import { viewOf } from './world.ts';
 
 const leaseName = 'sallyport-operator';
@@ -87,7 +88,7 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
       hooks: operatorHooks,
       settings: { ...options, operatorNamespace: namespace, searchDomains },
       dns: dns && { configMap: dns.configMap, resolve: resolverOf(dns.servers) },
-      readReport,
+      readReport: reportReader(options.reportTokenFile),
     });
     missing = () => [...trust.missing(), ...leading.missing()];
     await Promise.all([trust.run(term.signal), leading.run(term.signal)]);
@@ -96,9 +97,11 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
   const hooks = metrics.lease(leaseName);
   const store = kubeLeaseStore(client, { namespace, name: leaseName });
   const leadership = new Leadership({ store, identity, clock, random, log, hooks, lead });
+  const who = { ...options, userAgent: `sallyport-operator/${version}`, metrics };
   const health = new HealthServer({
     clock,
     log,
+    mayRead: await readersOf(options.pageAuth, who, lifecycle),
     stopping: lifecycle.stopping,
     metrics: metrics.registry,
     readiness: [

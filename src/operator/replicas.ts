@@ -2,6 +2,7 @@
  * Replicas asks the ready pods of all proxies for their reports, again and again. It decides nothing: who is silent for how
  * long is told, and what it means is for src/core/proxy.
  */
+import { readFile } from 'node:fs/promises';
 import { ProxyReport } from '../api/proxy-report.ts';
 import type { Ip } from '../core/ip/index.ts';
 import type { Replica } from '../core/proxy/report.ts';
@@ -108,10 +109,17 @@ const tellingOf = (report: ProxyReport | undefined, isSilent: boolean): string =
   return JSON.stringify([isSilent, report?.revision, report?.egresses, rules]);
 };
 
-/** Reads the report of a pod over HTTP. */
-export const readReport: ReadReport = async (ip, signal) => {
-  const host = ip.includes(':') ? `[${ip}]` : ip;
-  const answer = await fetch(`http://${host}:${proxyPorts.report}/report`, { signal, redirect: 'error' });
-  if (!answer.ok) throw new Error(`the replica answers ${answer.status}`);
-  return ProxyReport.parse(await answer.json());
-};
+/**
+ * Reads the reports of pods over HTTP, with the token of the file as it is at that moment: it is changed before it runs out.
+ * The token must be good for reports only, because whoever answers at the address of a pod sees it.
+ */
+export const reportReader =
+  (tokenFile: string | undefined): ReadReport =>
+  async (ip, signal) => {
+    const host = ip.includes(':') ? `[${ip}]` : ip;
+    const token = tokenFile === undefined ? undefined : (await readFile(tokenFile, 'utf8')).trim();
+    const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const answer = await fetch(`http://${host}:${proxyPorts.report}/report`, { headers, signal, redirect: 'error' });
+    if (!answer.ok) throw new Error(`the replica answers ${answer.status}`);
+    return ProxyReport.parse(await answer.json());
+  };

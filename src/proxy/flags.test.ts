@@ -15,6 +15,7 @@ describe('readProxyFlags', () => {
       nameservers: [],
       reservedNames: ['cluster.local'],
       report: { port: 61000 },
+      pageAuth: 'none',
       stateFolder: '/run/sallyport',
       logLevel: 'info',
     });

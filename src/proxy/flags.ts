@@ -2,9 +2,10 @@
 import { isIP } from 'node:net';
 import { defaultClusterDomain } from '../core/proxy/reserved-names.ts';
 import { proxyPorts } from '../core/proxy/served.ts';
-import { domainName, listenFlag, logLevelFlag, refuseFlag } from '../runtime/config/flag.ts';
+import { domainName, listenFlag, logLevelFlag, pageAuthFlag, refuseFlag } from '../runtime/config/flag.ts';
 import type { LogLevel } from '../runtime/process/log.ts';
 import type { ListenOptions } from '../runtime/serve/listen.ts';
+import type { PageAuth } from '../runtime/serve/reader-units.ts';
 
 /** The engines there are. */
 export const engineNames = ['envoy', 'nginx'] as const;
@@ -19,6 +20,7 @@ export interface ProxyFlags {
   readonly nameserver?: readonly string[];
   readonly reservedName?: readonly string[];
   readonly reportAddress: string;
+  readonly pageAuth: string;
   readonly stateFolder: string;
   readonly logLevel: string;
 }
@@ -37,6 +39,7 @@ export interface ProxyOptions {
   /** Names of the cluster itself, which no rule may be about. */
   readonly reservedNames: readonly string[];
   readonly report: ListenOptions;
+  readonly pageAuth: PageAuth;
   readonly stateFolder: string;
   readonly logLevel: LogLevel;
 }
@@ -45,6 +48,7 @@ export interface ProxyOptions {
 export const proxyDefaults = {
   engine: 'envoy',
   reportAddress: `:${proxyPorts.report}`,
+  pageAuth: 'none',
   stateFolder: '/run/sallyport',
   logLevel: 'info',
 } as const;
@@ -60,6 +64,7 @@ export const readProxyFlags = (flags: ProxyFlags): ProxyOptions => {
     kubeconfigPath: flags.kubeconfig,
     nameservers: (flags.nameserver ?? []).map(nameserverOf),
     reservedNames: (flags.reservedName ?? [defaultClusterDomain]).map((name) => domainName('--reserved-name', name)),
+    pageAuth: pageAuthFlag(flags.pageAuth),
     report: listenFlag('--report-address', flags.reportAddress),
     stateFolder: flags.stateFolder.startsWith('/')
       ? flags.stateFolder

@@ -11,6 +11,7 @@ import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycl
 import { createLog, type Log } from '../runtime/process/log.ts';
 import { createMetrics } from '../runtime/process/metrics.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
+import { readersOf } from '../runtime/serve/reader-units.ts';
 import { allOf, createCaches } from './caches.ts';
 import { outsideResolvers } from './dns/outside.ts';
 import { GuardedResolver } from './dns/resolver.ts';
@@ -65,9 +66,11 @@ const start = async (options: ProxyOptions, version: string, lifecycle: Lifecycl
     log,
     loop,
   });
+  const who = { ...options, userAgent: `sallyport-proxy/${version}`, metrics };
   const health = new HealthServer({
     clock,
     log,
+    mayRead: await readersOf(options.pageAuth, who, lifecycle),
     stopping: lifecycle.stopping,
     metrics: metrics.registry,
     readiness: [{ name: 'rules', missing: () => replica.missing().join(', ') || undefined }],

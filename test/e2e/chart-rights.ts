@@ -4,8 +4,10 @@ import { release } from '../../lab/install.ts';
 import type { Rendered } from './helm.ts';
 
 const Rule = z.object({
-  apiGroups: z.array(z.string()),
-  resources: z.array(z.string()),
+  apiGroups: z.array(z.string()).default(['']),
+  /** Paths of pages, for rules about no resource. */
+  nonResourceURLs: z.array(z.string()).default([]),
+  resources: z.array(z.string()).default([]),
   resourceNames: z.array(z.string()).default([]),
   verbs: z.array(z.string()),
 });
@@ -16,9 +18,9 @@ export const rightsIn = (objects: readonly Rendered[]): string[] =>
   objects
     .filter(({ kind }) => kind === 'ClusterRole' || kind === 'Role')
     .flatMap((role) =>
-      Role.parse(role).rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
+      Role.parse(role).rules.flatMap(({ apiGroups, nonResourceURLs, resources, resourceNames, verbs }) =>
         apiGroups.flatMap((group) =>
-          resources.map((resource) => {
+          [...resources, ...nonResourceURLs].map((resource) => {
             const { namespace } = role.metadata;
             const scope =
               role.kind === 'ClusterRole'
@@ -79,6 +81,7 @@ export const expectedRights: readonly string[] = [
   'sallyport-controller | own namespace | secrets "sallyport-webhook" | get update',
   'sallyport-controller | own namespace | secrets | create',
   'sallyport-controller-api-servers | default | endpointslices.discovery.k8s.io | list watch',
+  'sallyport-operator | cluster | /report | get',
   'sallyport-operator | cluster | bcsegresscontrollers.bkbcs.tencent.com | list watch',
   'sallyport-operator | cluster | bcsegresscontrollers/finalizers.bkbcs.tencent.com | update',
   'sallyport-operator | cluster | bcsegresscontrollers/status.bkbcs.tencent.com | patch',
@@ -102,10 +105,15 @@ export const expectedRights: readonly string[] = [
   'sallyport-operator-proxies | bcs-system | networkpolicies.networking.k8s.io | get list watch create patch delete',
   'sallyport-operator-proxies | bcs-system | poddisruptionbudgets.policy | get list watch create patch delete',
   'sallyport-operator-proxies | bcs-system | pods | list watch',
+  'sallyport-page-auth | cluster | subjectaccessreviews.authorization.k8s.io | create',
+  'sallyport-page-auth | cluster | tokenreviews.authentication.k8s.io | create',
   'sallyport-proxy | cluster | bcsegresscontrollers.bkbcs.tencent.com | list watch',
   'sallyport-proxy | cluster | bcsegresses.bkbcs.tencent.com | list watch',
   'sallyport-proxy | cluster | egressclusterinfos.egressgateway.spidernet.io | list watch',
   'sallyport-proxy | cluster | namespaces | list watch',
+  'sallyport-reader | cluster | /kernel | get',
+  'sallyport-reader | cluster | /metrics | get',
+  'sallyport-reader | cluster | /report | get',
   'sallyport-removal | cluster | nodes | list',
   'sallyport-removal | own namespace | daemonsets.apps "sallyport-agent" | get',
   'sallyport-removal | own namespace | pods | list',

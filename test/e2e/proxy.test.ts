@@ -150,10 +150,18 @@ describe('the egress proxy', () => {
         /sallyport_proxy_rule_connections_total\{rule="shop\/shop\/db"\} [1-9]/,
         /sallyport_proxy_refused_total\{word="not-allowed"\} [1-9]/,
       ];
+      const reader = ['-n', 'sallyport', 'create', 'token', 'sallyport-reader', '--audience=sallyport'];
+      const token = (await world.lab.kubectl(reader)).trim();
+      const [ip] = pods[0]?.ips ?? [];
+      for (const page of ['metrics', 'report']) {
+        const unknown = await world.lab.exec('worker-1', ['curl', '-sS', `http://${ip}:61000/${page}`]);
+        assert.match(unknown, /show a token/, `${page} is for nobody without a token`);
+      }
       // The engine is asked what it counts every two seconds.
       await until({ what: 'the counts of the same requests', limitMs: 20_000 }, async () => {
-        const pages = pods.map(({ ips: [ip] }) =>
-          world.lab.exec('worker-1', ['curl', '-sS', `http://${ip}:61000/metrics`]),
+        const shown = `Authorization: Bearer ${token}`;
+        const pages = pods.map(({ ips: [own] }) =>
+          world.lab.exec('worker-1', ['curl', '-sS', '-H', shown, `http://${own}:61000/metrics`]),
         );
         const text = (await Promise.all(pages)).join('\n');
         return counted.every((line) => line.test(text));

@@ -11,6 +11,7 @@ const settings = {
   imagePullPolicy: undefined,
   imagePullSecrets: [],
   serviceAccount: 'sallyport-proxy',
+  proxyPageAuth: 'token' as const,
   nameservers: [],
   reservedNames: ['cluster.local'],
 };

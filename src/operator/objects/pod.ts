@@ -9,6 +9,8 @@ export interface PodSettings {
   readonly imagePullPolicy: string | undefined;
   readonly imagePullSecrets: readonly string[];
   readonly serviceAccount: string;
+  /** Who may read the report and the metrics of a proxy: `token`, or `none` for everybody. */
+  readonly proxyPageAuth: 'token' | 'none';
   /** For BCSEgressControllers without nameservers; empty: those of the node. */
   readonly nameservers: readonly string[];
   /** Names of the cluster itself: its domain, and what the administrator reserves. */
@@ -62,6 +64,7 @@ export const podSpec = (proxy: ProxyView, marks: Readonly<Record<string, string>
           `--controller=${key}`,
           `--engine=${engine}`,
           `--state-folder=${stateFolder}`,
+          `--page-auth=${settings.proxyPageAuth}`,
           ...settings.reservedNames.map((name) => `--reserved-name=${name}`),
         ],
         env: [{ name: 'POD_NAME', valueFrom: { fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.name' } } }],

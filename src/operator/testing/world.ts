@@ -108,6 +108,7 @@ export class OperatorTestWorld {
         imagePullPolicy: undefined,
         imagePullSecrets: [],
         serviceAccount: 'sallyport-proxy',
+        proxyPageAuth: 'none',
         nameservers: [],
       },
       dns: hasDns ? { configMap, resolve: async (name) => this.names.get(name) ?? [] } : undefined,

@@ -2,6 +2,7 @@
 import { EgressError } from '../../api/error.ts';
 import { type LogLevel, logLevels } from '../process/log.ts';
 import type { ListenOptions } from '../serve/listen.ts';
+import type { PageAuth } from '../serve/reader-units.ts';
 
 /** Refuses the value of a flag. */
 export const refuseFlag = (flag: string, value: string, allowed: string): never => {
@@ -22,6 +23,10 @@ export const listenFlag = (flag: string, text: string): ListenOptions => {
 /** One of logLevels. */
 export const logLevelFlag = (text: string): LogLevel =>
   logLevels.find((level) => level === text) ?? refuseFlag('--log-level', text, `one of ${logLevels.join(', ')}`);
+
+/** Who may read metrics and pages. */
+export const pageAuthFlag = (text: string): PageAuth =>
+  text === 'token' || text === 'none' ? text : refuseFlag('--page-auth', text, 'token, or none to let everybody read');
 
 /** The name of a namespace. */
 export const namespaceFlag = (text: string): string =>

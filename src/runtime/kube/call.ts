@@ -16,6 +16,7 @@ export interface Call {
   readonly body?: unknown;
   readonly contentType?: string;
   readonly accept?: string;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** May be repeated although the server may have acted on it. */
   readonly isIdempotent: boolean;
 }
@@ -43,6 +44,7 @@ export function requestOf(call: Call, signal: AbortSignal): HttpRequest {
     method: call.method,
     path: query.size === 0 ? call.path : `${call.path}?${query}`,
     headers: {
+      ...call.headers,
       accept: call.accept ?? 'application/json',
       ...(call.body === undefined ? {} : { 'content-type': call.contentType ?? 'application/json' }),
     },

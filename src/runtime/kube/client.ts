@@ -87,6 +87,8 @@ export interface RawRequest extends CallOptions {
   readonly method?: 'GET' | 'POST' | undefined;
   readonly path: string;
   readonly body?: unknown;
+  /** More headers, for whom the API server hands the request on to. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface KubeClient {

@@ -144,9 +144,9 @@ class HttpClient implements KubeClient {
     return absentAs(false, deleted);
   }
 
-  async raw({ method = 'GET', path, body, ...options }: RawRequest): Promise<unknown> {
+  async raw({ method = 'GET', path, body, headers, ...options }: RawRequest): Promise<unknown> {
     const isIdempotent = method === 'GET';
-    const call: Call = { verb: 'raw', resource: undefined, name: path, method, path, body, isIdempotent };
+    const call: Call = { verb: 'raw', resource: undefined, name: path, method, path, body, headers, isIdempotent };
     return parseJson(callName(call), await this.#caller.send(call, options));
   }
 

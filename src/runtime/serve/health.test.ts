@@ -101,3 +101,27 @@ test('closing twice is harmless', async () => {
   await server.close();
   await server.close();
 });
+
+test('metrics and pages are for whom mayRead lets, health is for everybody', async () => {
+  const asked: (string | undefined)[] = [];
+  const mayRead: HealthDeps['mayRead'] = async (authorization, path) => {
+    asked.push(`${path} ${authorization}`);
+    return authorization === 'Bearer good' ? 'allowed' : authorization === undefined ? 'unknown' : 'forbidden';
+  };
+  const page = async () => ({ status: 200, contentType: 'text/plain', body: 'secret' });
+  const port = await make({ mayRead, pages: { '/report': page } }).listen({ host, port: 0 });
+  const read = async (path: string, headers: Record<string, string> = {}) => {
+    const response = await fetch(`http://${host}:${port}${path}`, { headers });
+    return [response.status, (await response.text()).includes('secret')];
+  };
+  assert.deepEqual(await read('/livez'), [200, false]);
+  assert.deepEqual(await read('/readyz'), [200, false]);
+  assert.deepEqual(asked, []);
+  assert.deepEqual(await read('/metrics'), [401, false]);
+  assert.deepEqual(await read('/report'), [401, false]);
+  assert.deepEqual(await read('/report?x'), [401, false]);
+  assert.deepEqual(await read('/report', { authorization: 'Bearer bad' }), [403, false]);
+  assert.deepEqual(await read('/report', { authorization: 'Bearer good' }), [200, true]);
+  assert.deepEqual(await read('/report', { 'x-sallyport-authorization': 'Bearer good' }), [200, true]);
+  assert.deepEqual(await read('/nowhere'), [404, false]);
+});

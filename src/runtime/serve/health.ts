@@ -1,5 +1,6 @@
 /**
- * HealthServer answers the kubelet and Prometheus: /livez, /readyz and /metrics over plain HTTP.
+ * HealthServer answers the kubelet and Prometheus: /livez, /readyz and /metrics over plain HTTP. Health is for everybody, the
+ * rest for whom `mayRead` lets.
  * Ready means: the caches are synced and the work found at the start was done once. Read `Check` first.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -7,6 +8,7 @@ import { messageOf } from '../process/bug.ts';
 import type { Clock } from '../process/clock.ts';
 import type { Log } from '../process/log.ts';
 import { close, type ListenOptions, listen } from './listen.ts';
+import { type MayRead, tokenHeader, type Verdict } from './readers.ts';
 
 /** One named condition. `missing` returns what is not there yet in a few words, or undefined when all is well. */
 export interface Check {
@@ -29,6 +31,8 @@ export interface HealthDeps {
   readonly liveness?: readonly Check[];
   /** Aborted when the process stops: from then on it is not ready. */
   readonly stopping?: AbortSignal;
+  /** Who may read metrics and pages; absent: everybody who reaches the port. */
+  readonly mayRead?: MayRead | undefined;
   /** More pages to read, by path. */
   readonly pages?: Readonly<Record<string, Page>>;
 }
@@ -74,10 +78,22 @@ export class HealthServer {
     response.end(request.method === 'HEAD' ? undefined : answer.body);
   }
 
+  async #refusal({ headers }: IncomingMessage, path: string): Promise<Answer | undefined> {
+    const { mayRead } = this.#deps;
+    if (mayRead === undefined) return undefined;
+    const handedOn = headers[tokenHeader];
+    const shown = headers.authorization ?? (Array.isArray(handedOn) ? undefined : handedOn);
+    const verdict = await mayRead(shown, path);
+    return verdict === 'allowed' ? undefined : refusals[verdict];
+  }
+
   async #answer(request: IncomingMessage): Promise<Answer> {
     if (request.method !== 'GET' && request.method !== 'HEAD') return text(405, 'only GET is allowed here\n');
     const { metrics, readiness, liveness = [], stopping, pages = {} } = this.#deps;
     const [path = '', query = ''] = (request.url ?? '').split('?');
+    const isGuarded = path === '/metrics' || Object.hasOwn(pages, path);
+    const refusal = isGuarded ? await this.#refusal(request, path) : undefined;
+    if (refusal !== undefined) return refusal;
     switch (path) {
       case '/livez':
         return report(liveness);
@@ -96,6 +112,15 @@ export class HealthServer {
     }
   }
 }
+
+const refusals: Readonly<Record<Exclude<Verdict, 'allowed'>, Answer>> = {
+  unknown: text(401, 'show a token that the API server knows: Authorization: Bearer ...\n'),
+  forbidden: text(
+    403,
+    'whoever the token belongs to may not get this path; the ClusterRole sallyport-reader allows it\n',
+  ),
+  unavailable: text(503, 'the API server cannot be asked about the token now\n'),
+};
 
 /** One line per check in the manner of the API server's own endpoints, and a last line with the verdict. */
 function report(checks: readonly Check[]): Answer {

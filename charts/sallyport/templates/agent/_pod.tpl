@@ -133,6 +133,7 @@ args:
   - --state-folder=/run/sallyport
   - --sysctl-root=/host/proc/sys
   - --log-level={{ $.Values.agent.logLevel }}
+  - --page-auth={{ ternary "token" "none" $.Values.metrics.authentication }}
   {{- range .args }}
   - {{ . }}
   {{- end }}
