@@ -55,6 +55,11 @@ export interface RuleProblem {
 /** Counts since the engine started, by rule id; a rule that nobody used may be missing. */
 export interface EngineReading {
   readonly rules: ReadonlyMap<string, RuleReading>;
+  /**
+   * Rules of whose destination the engine has addresses; absent for an engine that looks a name up for each connection and
+   * waits for the answer.
+   */
+  readonly resolved?: ReadonlySet<string>;
   /** Requests and connections that were not let through. */
   readonly refused: ReadonlyMap<RefusalWord, number>;
 }

@@ -1,5 +1,5 @@
 /**
- * Readings asks the engine what it counts, every two seconds. Reports and metrics show the last reading, so that nobody who
+ * Readings asks the engine what it counts, every two seconds, and more often while a rule waits for its addresses. Reports and metrics show the last reading, so that nobody who
  * asks costs the engine anything; an engine that does not answer is not ready.
  */
 import { EgressError } from '../api/error.ts';
@@ -7,6 +7,7 @@ import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { EngineReading, ProxyEngine } from './engine.ts';
 
 const everyMs = 2_000;
+const urgentMs = 250;
 
 const nothing: EngineReading = { rules: new Map(), refused: new Map() };
 
@@ -14,12 +15,14 @@ const nothing: EngineReading = { rules: new Map(), refused: new Map() };
 export class Readings {
   readonly #engine: ProxyEngine;
   readonly #clock: Clock;
+  readonly #isUrgent: () => boolean;
   #last: EngineReading = nothing;
   #isAnswering = false;
 
-  constructor(engine: ProxyEngine, clock: Clock) {
+  constructor(engine: ProxyEngine, clock: Clock, isUrgent: () => boolean) {
     this.#engine = engine;
     this.#clock = clock;
+    this.#isUrgent = isUrgent;
   }
 
   /** The last reading that succeeded; empty before the first. */
@@ -47,7 +50,14 @@ export class Readings {
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.read();
-      await wait(this.#clock, everyMs, signal);
+      // Looked at often, because what is urgent may begin at any moment.
+      for (
+        let waitedMs = 0;
+        waitedMs < (this.#isUrgent() ? urgentMs : everyMs) && !signal.aborted;
+        waitedMs += urgentMs
+      ) {
+        await wait(this.#clock, urgentMs, signal);
+      }
     }
   }
 

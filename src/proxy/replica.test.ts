@@ -177,6 +177,16 @@ describe('a replica', () => {
     assert.deepEqual(ruleOf('shop/a/db')?.addresses, ['198.51.100.12']);
   });
 
+  it('calls a rule live only when the engine has its addresses: until then a client would get 503', async () => {
+    engine.resolved = new Set();
+    putEgress('a', { tcp: [list], http: [pay] });
+    await eventually('both are given to the engine', () => ids().length === 2);
+    await eventually('the rule with addresses is live', () => ruleOf('shop/a/list')?.state === 'live');
+    assert.equal(ruleOf('shop/a/pay'), undefined);
+    engine.resolved = new Set(['shop/a/pay']);
+    await eventually('the other one is live too', () => ruleOf('shop/a/pay')?.state === 'live');
+  });
+
   it('is not ready while the engine is away, and goes on when it is back', async () => {
     putEgress('a', { tcp: [list] });
     await eventually('the replica is ready', () => replica.missing().length === 0);

@@ -17,7 +17,7 @@ import type { KeptRules } from './kept-rules.ts';
 import { leave } from './leave.ts';
 import { type NameFinding, Names } from './names.ts';
 import { Readings } from './readings.ts';
-import { type InForce, reportOf } from './report.ts';
+import { hasWaiting, type InForce, type ReportInput, reportOf } from './report.ts';
 import { Gathering, type Wanted } from './wanted.ts';
 
 /** The guarding resolver, as far as it is needed here. */
@@ -60,7 +60,10 @@ export class Replica {
     this.#deps = deps;
     this.#gathering = new Gathering(caches, controller, reservedNames);
     this.#loop = new Loop({ clock, pass: () => this.#pass(), hooks: loop ?? { passed: () => {} } });
-    this.#readings = new Readings(engine, clock);
+    this.#readings = new Readings(engine, clock, () => {
+      const input = this.#reportInput();
+      return input !== undefined && hasWaiting(input);
+    });
     this.#names = new Names({
       check: (name) => guard.check(name),
       clock,
@@ -85,16 +88,21 @@ export class Replica {
 
   /** How the replica stands; undefined before the first rules are in force. */
   report(): ProxyReport | undefined {
+    const input = this.#reportInput();
+    return input === undefined ? undefined : reportOf(input);
+  }
+
+  #reportInput(): ReportInput | undefined {
     const { engine, guard } = this.#deps;
     if (this.#inForce === undefined) return undefined;
-    return reportOf({
+    return {
       engine: engine.name,
       inForce: this.#inForce,
       reading: this.#readings.last,
       noteOf: (rule) => engine.note?.(rule),
       nameFinding: (name) => this.#names.finding(name),
       guarded: guard.refused,
-    });
+    };
   }
 
   /** Serves until the signal is aborted, then lets connections end. Rejects only for bugs and when the engine cannot start. */

@@ -25,12 +25,25 @@ export interface ReportInput {
   readonly guarded: ReadonlyMap<string, number>;
 }
 
-/** The report. A rule whose name leads nowhere is in error, though the engine has it. */
-export const reportOf = ({ engine, inForce, reading, noteOf, nameFinding, guarded }: ReportInput): ProxyReport => ({
-  engine,
-  revision: inForce.wanted.rules.revision,
-  egresses: Object.fromEntries(inForce.wanted.egresses),
-  rules: inForce.wanted.rules.rules.map((rule): RuleReport => {
+/** True while the engine has a rule and its name leads somewhere, but the engine has no address yet: it would answer 503. */
+const isWaiting = (rule: ServedRule, { inForce, reading, nameFinding }: ReportInput): boolean => {
+  const name = nameOf(rule);
+  if (name === undefined || reading.resolved === undefined || reading.resolved.has(rule.id)) return false;
+  return !inForce.problems.has(rule.id) && nameFinding(name)?.problem === undefined;
+};
+
+/** Whether any rule waits for the engine to have its addresses. */
+export const hasWaiting = (input: ReportInput): boolean =>
+  input.inForce.wanted.rules.rules.some((rule) => isWaiting(rule, input));
+
+/**
+ * The report. A rule whose name leads nowhere is in error, though the engine has it; one whose addresses the engine does not
+ * have yet is left out, as if the engine had not taken it yet.
+ */
+export const reportOf = (input: ReportInput): ProxyReport => {
+  const { engine, inForce, reading, noteOf, nameFinding, guarded } = input;
+  const { revision, rules } = inForce.wanted.rules;
+  const reportRule = (rule: ServedRule): RuleReport => {
     const name = nameOf(rule);
     const found = name === undefined ? undefined : nameFinding(name);
     const problem = inForce.problems.get(rule.id) ?? found?.problem;
@@ -44,9 +57,15 @@ export const reportOf = ({ engine, inForce, reading, noteOf, nameFinding, guarde
       bytesReceived,
       addresses: found?.addresses ?? addressesOf(rule),
     };
-  }),
-  refused: sums([...reading.refused, ...guarded]),
-});
+  };
+  return {
+    engine,
+    revision,
+    egresses: Object.fromEntries(inForce.wanted.egresses),
+    rules: rules.filter((rule) => !isWaiting(rule, input)).map(reportRule),
+    refused: sums([...reading.refused, ...guarded]),
+  };
+};
 
 const live = (sentence: string | undefined): Pick<RuleReport, 'state' | 'sentence'> =>
   sentence === undefined ? { state: 'live' } : { state: 'live', sentence };

@@ -8,8 +8,9 @@ import { enterOwnNamespace } from './own-namespace.ts';
 enterOwnNamespace();
 
 const exceptions = {
-  'client-query': 'Envoy answers 404 to a URL without a path',
-  'client-half-close-connect': 'Envoy ends a tunnel when its client ends its side',
+  'client-query': 'Envoy answers 404 to a path that does not begin with a slash, before it looks at any route',
+  'client-half-close-connect':
+    'Envoy reads the end of an HTTP/1 client as the end of its connection, and no setting changes it',
 };
 
 engineConformance('envoy', createEnvoy, { program: envoyProgram(), exceptions });

@@ -21,6 +21,9 @@ export const counts = {
   bytesReceived: 'upstream_cx_rx_bytes_total',
 } as const;
 
+/** How many addresses a destination has. Until there is one, Envoy answers 503. */
+export const ADDRESSES = 'membership_total';
+
 const MAX_CONNECTIONS = 100_000;
 
 /** The bootstrap of an Envoy. */
@@ -33,7 +36,7 @@ export const bootstrapOf = (files: EnvoyFiles): Message => ({
     stats_matcher: {
       inclusion_list: {
         patterns: [
-          ...Object.values(counts).map((suffix) => ({ suffix: `.${suffix}` })),
+          ...[...Object.values(counts), ADDRESSES].map((suffix) => ({ suffix: `.${suffix}` })),
           { prefix: 'http.proxy.' },
           { prefix: 'tls_refused.' },
           { prefix: 'listener.rules.' },

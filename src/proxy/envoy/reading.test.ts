@@ -9,12 +9,15 @@ describe('readingOf', () => {
       ['cluster.team/a.b/c.upstream_rq_total', 7],
       ['cluster.team/a.b/c.upstream_cx_tx_bytes_total', 100],
       ['cluster.team/a.b/c.upstream_cx_rx_bytes_total', 200],
+      ['cluster.team/a.b/c.membership_total', 2],
+      ['cluster.team/a.b/d.membership_total', 0],
       ['cluster_manager.active_clusters', 1],
     ]);
-    const { rules, refused } = readingOf(stats, new Map([['malformed', 3]]));
+    const { rules, refused, resolved } = readingOf(stats, new Map([['malformed', 3]]));
     const reading = { actives: 2, connections: 7, bytesSent: 100, bytesReceived: 200 };
     assert.deepEqual([...rules], [['team/a.b/c', reading]]);
     assert.deepEqual([...refused], [['malformed', 3]]);
+    assert.deepEqual([...(resolved ?? [])], ['team/a.b/c'], 'a destination without an address is not resolved');
   });
 
   it('counts silent clients, which leave no line, as slow', () => {

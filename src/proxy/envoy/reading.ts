@@ -1,6 +1,6 @@
 /** From the counts of Envoy to those of rules; pure. */
 import type { EngineReading, RefusalWord, RuleReading } from '../engine.ts';
-import { counts } from './bootstrap.ts';
+import { ADDRESSES, counts } from './bootstrap.ts';
 
 const PREFIX = 'cluster.';
 const fields = ['actives', 'connections', 'bytesSent', 'bytesReceived'] as const;
@@ -12,9 +12,11 @@ export const readingOf = (
   refused: ReadonlyMap<RefusalWord, number>,
 ): EngineReading => {
   const rules = new Map<string, RuleReading>();
+  const resolved = new Set<string>();
   for (const [name, value] of stats) {
     if (!name.startsWith(PREFIX)) continue;
     const end = name.lastIndexOf('.');
+    if (name.slice(end + 1) === ADDRESSES && value > 0) resolved.add(name.slice(PREFIX.length, end));
     const field = fields.find((each) => counts[each] === name.slice(end + 1));
     if (field === undefined) continue;
     const id = name.slice(PREFIX.length, end);
@@ -23,6 +25,7 @@ export const readingOf = (
   const silent = stats.get('listener.rules.downstream_pre_cx_timeout') ?? 0;
   return {
     rules,
+    resolved,
     refused: silent === 0 ? refused : new Map([...refused, ['slow', (refused.get('slow') ?? 0) + silent]]),
   };
 };

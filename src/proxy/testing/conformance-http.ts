@@ -259,4 +259,18 @@ export const httpScenarios: readonly Scenario[] = [
       );
     },
   },
+  {
+    name: 'http-resolved',
+    title: 'tells when it has the addresses of a name, unless it looks names up for each connection',
+    async run(bed) {
+      const [known, unknown] = [httpRule('api.outside.test'), httpRule('nowhere.outside.test')];
+      bed.dns.set('api.outside.test', { addresses: [outside.one], ttlSeconds: 1 });
+      await bed.serve(ruleSet(known, unknown));
+      await eventually('the addresses are known', async () => {
+        const { resolved } = await bed.engine.read();
+        return resolved?.has(known.id) ?? true;
+      });
+      assert.ok(!(await bed.engine.read()).resolved?.has(unknown.id));
+    },
+  },
 ];

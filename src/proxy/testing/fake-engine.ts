@@ -17,6 +17,8 @@ export class FakeEngine implements ProxyEngine {
   readonly refused = new Map<RefusalWord, number>();
   /** False while its program is away: it answers nothing, and comes back with what it had. */
   isUp = false;
+  /** Rules that it has addresses for; undefined: it looks names up for each connection. */
+  resolved: ReadonlySet<string> | undefined;
   /** True when it was told to send clients away. */
   isRetired = false;
   #live: ReadonlyMap<string, ServedRule> = new Map();
@@ -67,7 +69,8 @@ export class FakeEngine implements ProxyEngine {
   async read(): Promise<EngineReading> {
     this.#answer();
     const rules = [...this.counts].filter(([id]) => this.#live.has(id));
-    return { rules: new Map(rules), refused: new Map(this.refused) };
+    const counted = { rules: new Map(rules), refused: new Map(this.refused) };
+    return this.resolved === undefined ? counted : { ...counted, resolved: this.resolved };
   }
 
   async retire(): Promise<void> {
