@@ -14,7 +14,7 @@ const libc = await loadLibc();
 const [ipv4, ipv6] = gateIps;
 let opened = 0;
 
-const openWorld = async () => {
+const openWorld = async ({ tunnel = 'egw0' } = {}) => {
   opened += 1;
   const node = await openNamespace(`gate${opened}`);
   const peer = await openNamespace(`peer${opened}`);
@@ -36,7 +36,7 @@ const openWorld = async () => {
   let signature = 1;
   const latch = inNamespace(node.name, () => openLatch(libc, () => signature++));
   return {
-    gate: joinGate(createGateTables(node.programs, 'egw0'), latch),
+    gate: joinGate(createGateTables(node.programs, tunnel), latch),
     isAnswered: async (ip: Ip) => {
       await peer.must('ip', 'neigh', 'flush', 'dev', 'eth0');
       return (await peer.programs.run(['ping', '-c', '1', '-W', '1', ip])).code === 0;
@@ -54,7 +54,7 @@ const openWorld = async () => {
   };
 };
 
-describeGate('the kernel', openWorld);
+describeGate('the kernel', () => openWorld());
 
 test('a node asks for its next hop in the name of an EIP only while it holds it', async () => {
   await using world = await openWorld();
@@ -72,4 +72,27 @@ test('a node asks for its next hop in the name of an EIP only while it holds it'
   assert.equal(await asked(), false);
   gate.hold([{ ip: ipv4, epoch: 1, isAnswered: true }], 60_000);
   assert.equal(await asked(), true);
+});
+
+test('a kernel that has let go of its EIPs by itself does not answer a knock, so that others take them over at once', async () => {
+  await using world = await openWorld({ tunnel: 'eth0' });
+  const { peer, gate } = world;
+  const answers = async (): Promise<boolean> => {
+    const { stderr } = await peer.programs.run(['timeout', '0.3', 'bash', '-c', 'exec 3<>/dev/tcp/10.6.0.11/9']);
+    return stderr.includes('refused');
+  };
+  const [held] = [[{ ip: ipv4, epoch: 1, isAnswered: true }]];
+  await gate.prepare();
+  gate.cover([ipv4]);
+  assert.equal(await answers(), true, 'it holds nothing');
+  gate.hold(held, 60_000);
+  assert.equal(await answers(), true, 'it holds');
+  gate.hold(held, 1);
+  while (await world.isAnswered(ipv4)) assert.equal(gate.cover([ipv4]), undefined);
+  assert.equal(await answers(), false, 'it has let go');
+  // An agent that starts mends the tables: that changes nothing.
+  await gate.prepare();
+  assert.equal(await answers(), false);
+  gate.hold([], 60_000);
+  assert.equal(await answers(), true, 'it is told to hold nothing');
 });

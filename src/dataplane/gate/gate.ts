@@ -12,6 +12,7 @@ import { isRecord, parseListing } from '../nft/listing.ts';
 import { isStale, refusalOf } from '../nft/refusal.ts';
 import { OWNED, SIGNATURE_SECONDS, SIGNATURES, TABLE } from '../nft/stored.ts';
 import type { Programs } from '../program.ts';
+import { knockIn, knockScript, knockTable } from './knock.ts';
 import { movesIn, movesScript, movesTables, type Other } from './moves.ts';
 import { batchOf, errorIn, type SetContent, type SetElement, type TableState } from './set-batch.ts';
 
@@ -23,6 +24,12 @@ export interface Hold {
   readonly isAnswered: boolean;
   /** The other node of a move by plan, which gets what comes for the EIP and belongs to no connection here; see moves.ts. */
   readonly other?: Other;
+}
+
+/** An EIP that the kernel answers for. */
+export interface InKernel extends Pick<Hold, 'ip' | 'epoch'> {
+  /** For how long at the least it will, if nobody tells it to. */
+  readonly leftMs: number;
 }
 
 /** The part of the gate that is used all the time: sets what is held, and returns at once. */
@@ -49,7 +56,7 @@ export interface GateTables {
   /** Makes the tables of the gate, or mends them; what they hold stays. Rejects with NFT_REFUSED. */
   prepare(): Promise<void>;
   /** What is held and answered for; undefined without the tables. */
-  read(): Promise<readonly Pick<Hold, 'ip' | 'epoch'>[] | undefined>;
+  read(): Promise<readonly InKernel[] | undefined>;
   /** Takes the tables away. May be called twice. */
   remove(): Promise<void>;
 }
@@ -88,13 +95,14 @@ export const gateScript = [
 /** The tables of the gate in the network namespace in which the programs run; `device` is that of the tunnel. */
 export const createGateTables = (programs: Programs, device: string): GateTables => ({
   prepare: async () => {
-    const ended = await programs.run(['nft', '-f', '-'], { input: gateScript });
-    if (ended.code !== 0) throw refusalOf('make the tables of the gate', ended, gateScript);
+    const script = `${gateScript}${knockScript(device)}`;
+    const ended = await programs.run(['nft', '-f', '-'], { input: script });
+    if (ended.code !== 0) throw refusalOf('make the tables of the gate', ended, script);
     // A kernel that cannot copy packets goes without: then a move by plan may lose those that are on their way.
     await programs.run(['nft', '-f', '-'], { input: movesScript(device) });
   },
   read: async () => {
-    const held: Pick<Hold, 'ip' | 'epoch'>[] = [];
+    const held: InKernel[] = [];
     for (const family of ['arp', 'ip6'] as const) {
       const ended = await programs.run(['nft', '-j', 'list', 'set', family, TABLE, HELD]);
       if (ended.code === 0) held.push(...heldIn(ended.stdout));
@@ -104,7 +112,11 @@ export const createGateTables = (programs: Programs, device: string): GateTables
     return held;
   },
   remove: async () => {
-    const tables = [...(['arp', 'ip6'] as const).map((family) => ({ family, table: TABLE })), ...movesTables];
+    const tables = [
+      ...(['arp', 'ip6'] as const).map((family) => ({ family, table: TABLE })),
+      knockTable,
+      ...movesTables,
+    ];
     for (const { family, table } of tables) {
       const ended = await programs.run(['nft', 'delete', 'table', family, table]);
       if (ended.code !== 0 && !isStale(ended)) throw refusalOf(`delete the table of the gate of ${family}`, ended);
@@ -156,7 +168,11 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
       const [held4, held6] = [told.filter(({ ip }) => isIpv4(ip)), told.filter(({ ip }) => isIpv6(ip))];
       const isAnswered = (one: Hold): boolean => one.isAnswered;
       // Two transactions: who answers is settled even while the main table is being replaced.
-      const answered = load([fill('arp', HELD, held4.filter(isAnswered)), fill('ip6', HELD, held6.filter(isAnswered))]);
+      const answered = load([
+        fill('arp', HELD, held4.filter(isAnswered)),
+        fill('ip6', HELD, held6.filter(isAnswered)),
+        ...(isAdding ? [] : knockIn(held.length > 0 ? leaseMs : undefined)),
+      ]);
       const signature = Buffer.alloc(4);
       signature.writeUInt32LE(sign());
       const sent = load([
@@ -235,13 +251,17 @@ const coverChange = (before: ReadonlySet<Ip>, after: ReadonlySet<Ip>): readonly 
 // Room for a transaction of fifty thousand elements of 80 bytes, and for the answers to it.
 const BUFFER_BYTES = 4 * 1024 * 1024;
 
-const heldIn = (json: string): readonly Pick<Hold, 'ip' | 'epoch'>[] =>
+const heldIn = (json: string): readonly InKernel[] =>
   parseListing(json).flatMap(({ kind, fields }) => {
     if (kind !== 'set' || !Array.isArray(fields.elem)) return [];
     return fields.elem.flatMap((one: unknown) => {
       const elem = isRecord(one) && isRecord(one.elem) ? one.elem : undefined;
       const ip = typeof elem?.val === 'string' ? parseIp(addressText(elem.val)) : undefined;
-      return ip?.ok === true ? [{ ip: ip.value, epoch: Number.parseInt(String(elem?.comment ?? 0), 10) || 0 }] : [];
+      if (ip?.ok !== true) return [];
+      const [epoch, leftSeconds] = [elem?.comment, elem?.expires].map(
+        (value) => Number.parseInt(String(value), 10) || 0,
+      );
+      return [{ ip: ip.value, epoch: epoch ?? 0, leftMs: 1_000 * (leftSeconds ?? 0) }];
     });
   });
 

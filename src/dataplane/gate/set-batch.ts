@@ -114,7 +114,7 @@ const element = ({ key, value, timeoutMs, comment }: SetElement): Buffer => {
   if (value !== undefined) parts.push(nested(NFTA_SET_ELEM_DATA, [attribute(NFTA_DATA_VALUE, value)]));
   if (timeoutMs !== undefined) {
     const bytes = Buffer.alloc(8);
-    bytes.writeBigUInt64BE(BigInt(Math.round(timeoutMs)));
+    bytes.writeBigUInt64BE(BigInt(Math.max(1, Math.round(timeoutMs))));
     parts.push(attribute(NFTA_SET_ELEM_TIMEOUT, bytes));
   }
   if (comment !== undefined) {

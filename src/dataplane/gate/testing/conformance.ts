@@ -99,10 +99,13 @@ export const describeGate = (name: string, open: () => Promise<GateWorld>): void
       gate.cover(gateIps);
       gate.hold(held, leaseMs);
       await gate.prepare();
+      const inKernel = await gate.read();
       assert.deepEqual(
-        await gate.read(),
+        inKernel?.map(({ ip: one, epoch }) => ({ ip: one, epoch })),
         held.map(({ ip: one, epoch }) => ({ ip: one, epoch })),
       );
+      for (const { leftMs } of inKernel ?? [])
+        assert.ok(leftMs > leaseMs / 2 && leftMs <= leaseMs, `${leftMs} ms left`);
       assert.deepEqual(await answers(world), [true, true]);
     });
 

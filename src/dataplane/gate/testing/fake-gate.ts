@@ -41,7 +41,10 @@ export const createFakeGate = (clock: { monotonicMs(): number }): FakeGate => {
     prepare: async () => {
       hasTables = true;
     },
-    read: async () => (hasTables ? answered().map(({ ip, epoch }) => ({ ip, epoch })) : undefined),
+    read: async () =>
+      hasTables
+        ? answered().map(({ ip, epoch, untilMs }) => ({ ip, epoch, leftMs: untilMs - clock.monotonicMs() }))
+        : undefined,
     remove: async () => {
       hasTables = false;
       held = [];
