@@ -18,6 +18,7 @@ import { cleanNode } from './clean.ts';
 import type { AgentOptions } from './flags.ts';
 import { Footprint, ownMemory } from './footprint.ts';
 import { Heartbeat } from './heartbeat/heartbeat.ts';
+import { createMachineClock } from './heartbeat/machine-clock.ts';
 import { openKernel } from './kernel.ts';
 import { MirrorThread } from './mirror/mirror-thread.ts';
 import type { StartMirror } from './mirror/mirroring.ts';
@@ -55,6 +56,8 @@ export const runClean = async (options: AgentOptions): Promise<ExitCode> => {
 
 const start = async (options: AgentOptions, version: string, lifecycle: Lifecycle, log: Log): Promise<void> => {
   const { node } = options;
+  const libc = await loadLibc();
+  const machineClock = createMachineClock(libc);
   const metrics = createMetrics();
   const config = await openConfig(options.configPath, { clock, log, hooks: metrics.config });
   const client = await connect({ ...options, userAgent: `sallyport-agent/${version}`, rateLimit, metrics });
@@ -63,14 +66,14 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
   const kernel = await openKernel({
     ...options,
     names,
-    clock,
+    clock: machineClock,
     random,
     onConflict: (ip, owner) => agent.chronicle.claimedToo(ip, owner),
   });
   const { spawn } = lifecycle.tasks;
   const startHeartbeat: StartHeartbeat = (data, hooks) => new Heartbeat(data, hooks);
   const startMirror: StartMirror = (data, hooks) => new MirrorThread(data, hooks);
-  const memory = ownMemory(await loadLibc(), (file) => readFileSync(join('/proc/self', file), 'utf8'));
+  const memory = ownMemory(libc, (file) => readFileSync(join('/proc/self', file), 'utf8'));
   const footprint = new Footprint({ clock, memory });
   const { namespace } = options;
   const own = { node, namespace, config, client, kernel, startHeartbeat, startMirror };
@@ -80,7 +83,7 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
     ...own,
     events,
     metrics,
-    clock,
+    clock: machineClock,
     random,
     log,
     spawn,

@@ -123,7 +123,7 @@ const Failover = z
       .max(600)
       .default(30)
       .describe(
-        'Seconds that a gateway node keeps its EIPs while its agent is silent and its kernel answers; at least four times the silence. Takes effect when the agents restart.',
+        'Seconds for which a gateway node keeps its EIPs at the most while its agent is silent and its kernel answers; at least four times the silence. Its kernel lets them go after 0.85 to 0.9 of it, and another node takes them over less than half a second later. Takes effect when the agents restart.',
       ),
     port: z
       .int()

@@ -22,6 +22,7 @@ export interface Libc {
   madvise(address: number, length: number, advice: number): number;
   /** Gives the kernel back what the C library keeps of memory that was freed; undefined where the library has no such call. */
   readonly mallocTrim: ((keepBytes: number) => number) | undefined;
+  clockGettime(clock: number, time: Buffer): number;
   /** The number of the error that the last call failed with. */
   errno(): number;
   /** Where the bytes are in memory, for structures with pointers. Good as long as somebody holds the buffer. */
@@ -66,6 +67,7 @@ export const loadLibc = async (): Promise<Libc> => {
     },
     madvise: library.func('int madvise(uintptr_t address, size_t length, int advice)'),
     mallocTrim: await Promise.try(() => library.func('int malloc_trim(size_t keepBytes)')).catch(() => undefined),
+    clockGettime: library.func('int clock_gettime(int clock, void *time)'),
     errno: () => koffi.errno(),
     addressOf: (bytes) => koffi.address(bytes),
   };

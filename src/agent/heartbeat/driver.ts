@@ -8,7 +8,7 @@ import type { Claim, Holding } from '../../core/ownership/message.ts';
 import { Ownership } from '../../core/ownership/ownership.ts';
 import type { Effect, Input } from '../../core/ownership/port.ts';
 import type { Timing } from '../../core/ownership/timing.ts';
-import type { Clock } from '../../runtime/process/clock.ts';
+import type { MachineClock } from './machine-clock.ts';
 import type { Seal } from './seal.ts';
 
 type Happening = Extract<Effect, { readonly kind: 'event' }>;
@@ -29,8 +29,11 @@ export interface DriverDeps {
   readonly timing: Timing;
   /** What the kernel holds when the agent starts. */
   readonly held: readonly Holding[];
-  readonly clock: Clock;
-  readonly seal: Seal;
+  /** Until when the kernel holds what it was told to; infinite when that is nothing. */
+  readonly heldUntilMs: () => number;
+  readonly clock: MachineClock;
+  /** Makes the seal of a run: it opens no packet that was sealed for an earlier one. */
+  readonly createSeal: () => Seal;
   /** Sends a packet to the tunnel address of a node. What cannot be sent is lost, as on the way. */
   readonly send: (address: string, packet: Uint8Array) => void;
   /** Asks the kernel at an address; calls back if and when it answers. */
@@ -44,8 +47,14 @@ export type Refusals = Readonly<Record<'malformed' | 'forged' | 'replayed' | 'st
 export class Driver {
   readonly refusals = { malformed: 0, forged: 0, replayed: 0, stranger: 0 } satisfies Refusals;
   readonly #deps: DriverDeps;
+  #seal: Seal;
   /** Undefined until there is a plan: without voters an owner would let go what the kernel holds. */
   #ownership: Ownership | undefined;
+  /** What a new run has to be told: the last of each. */
+  #plan: Extract<Input, { readonly kind: 'plan' }> | undefined;
+  #uplink: Extract<Input, { readonly kind: 'uplink' }> | undefined;
+  /** For how long the machine had been suspended at the last look. */
+  #suspendedMs: number;
   /** node -> when its last message came; EIP -> when it was first asked for. */
   readonly #heardAtMs = new Map<string, number>();
   readonly #askedAtMs = new Map<Ip, number>();
@@ -57,6 +66,8 @@ export class Driver {
 
   constructor(deps: DriverDeps) {
     this.#deps = deps;
+    this.#seal = deps.createSeal();
+    this.#suspendedMs = deps.clock.suspendedMs();
   }
 
   /** The tunnel addresses of all nodes; may be set at any time. */
@@ -67,9 +78,41 @@ export class Driver {
   /** Something happened on this node. Before the first plan nothing counts. */
   take(input: Input): void {
     if (this.#isClosed) return;
+    this.look();
     const { node, timing, held, clock } = this.#deps;
     const nowMs = clock.monotonicMs();
-    if (input.kind === 'plan') this.#ownership ??= new Ownership({ node, timing, held, nowMs });
+    if (input.kind === 'plan') {
+      this.#plan = input;
+      this.#ownership ??= new Ownership({ node, timing, held, nowMs });
+    } else if (input.kind === 'uplink') this.#uplink = input;
+    this.#step(input, nowMs);
+  }
+
+  /**
+   * Looks at the time that has passed, before anything else is done. An agent that went on after it had been stopped for long begins
+   * anew, as after a start, and finds nothing in its kernel: what that still holds, another node may own. So do machines that were suspended.
+   */
+  look(): void {
+    const { node, timing, clock, heldUntilMs, createSeal, tell } = this.#deps;
+    const nowMs = clock.monotonicMs();
+    const suspendedMs = clock.suspendedMs() - this.#suspendedMs;
+    this.#suspendedMs += suspendedMs;
+    const stale = this.#ownership;
+    if (this.#isClosed || stale?.isStale({ nowMs, heldUntilMs: heldUntilMs(), suspendedMs }) !== true) return;
+    this.#cancel();
+    this.#firesAtMs = Infinity;
+    tell({ kind: 'hold', held: [] });
+    tell({ kind: 'tie', isWanted: false, epoch: 0 });
+    const yielded = { kind: 'event', reason: 'OwnershipYielded', cause: 'stood still', other: undefined } as const;
+    for (const { eip, epoch } of stale.owned) tell({ ...yielded, eip, epoch, took: undefined });
+    // Packets that wait in the socket were sealed for the run before, and are not read.
+    this.#seal = createSeal();
+    this.#askedAtMs.clear();
+    this.#ownership = new Ownership({ node, timing, held: [], nowMs });
+    for (const input of [this.#uplink, this.#plan]) if (input !== undefined) this.#step(input, nowMs);
+  }
+
+  #step(input: Input, nowMs: number): void {
     const ownership = this.#ownership;
     if (ownership === undefined) return;
     const effects = ownership.step(input, nowMs);
@@ -79,8 +122,9 @@ export class Driver {
 
   /** A packet came from an address. */
   packet(bytes: Uint8Array, address: string): void {
+    this.look();
     if (this.#isClosed || this.#ownership === undefined) return;
-    const opened = this.#deps.seal.open(bytes);
+    const opened = this.#seal.open(bytes);
     if (opened.kind === 'nothing') {
       if (opened.why !== 'proof') this.refusals[opened.why] += 1;
       return;
@@ -119,7 +163,8 @@ export class Driver {
   }
 
   #do(effect: Effect): void {
-    const { seal, send, askKernel, tell } = this.#deps;
+    const { send, askKernel, tell } = this.#deps;
+    const [seal, run] = [this.#seal, this.#ownership];
     if (effect.kind === 'send') {
       if (effect.message.kind === 'claim') this.#noteClaim(effect.message);
       const address = this.#addressByNode.get(effect.to);
@@ -127,7 +172,11 @@ export class Driver {
     } else if (effect.kind === 'echo') {
       const { node, sequence } = effect;
       const address = this.#addressByNode.get(node);
-      if (address !== undefined) askKernel(address, () => this.take({ kind: 'echoed', node, sequence }));
+      if (address !== undefined) {
+        askKernel(address, () => {
+          if (run === this.#ownership) this.take({ kind: 'echoed', node, sequence });
+        });
+      }
     } else if (effect.kind === 'event') {
       tell({ ...effect, took: this.#tookOf(effect) });
     } else {

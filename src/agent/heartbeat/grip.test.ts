@@ -37,16 +37,18 @@ const open = async (before: readonly Held[] = [], bring: GripDeps['bring'] = () 
     {
       latch: gate,
       announcer,
+      clock,
       leaseMs,
       handBackMs,
       bring,
+      onLease: () => {},
       onOpened: (ips) => {
         opened = ips;
       },
       onPrepared: (eips) => said.push(`prepared ${eips.join()}`),
       onRefused: (why) => said.push(`refused ${why}`),
     },
-    before,
+    { held: before, untilMs: leaseMs },
   );
   return { clock, gate, grip, said, opened: () => opened };
 };
@@ -196,6 +198,7 @@ describe('Grip', () => {
       return brought.promise;
     });
     grip.setReady(both);
+    grip.renew();
     grip.hold([held(other), held(eip)]);
     assert.deepEqual([gate.answered(), asked], [[other], [`${eip},${pair} false`]]);
     brought.resolve();
@@ -247,5 +250,60 @@ describe('Grip', () => {
     assert.deepEqual([gate.sent(), said], [[eip, pair], [`prepared ${eip}`]]);
     grip.hold([held(eip)]);
     assert.deepEqual(gate.answered(), [eip, pair]);
+  });
+
+  it('opens nothing after a stop for longer than the lease, whoever asks, until it is told anew what to hold', async () => {
+    const brought = Promise.withResolvers<void>();
+    const { clock, gate, grip, said } = await open([], (ips) => (ips.includes(other) ? brought.promise : undefined));
+    grip.setReady(both);
+    grip.hold([held(eip), held(other)]);
+    await clock.advance(leaseMs + 1);
+    const before = said.length;
+    // A table was replaced, a pass has ended, connections have come, a round is due: all in the first turn after the stop.
+    grip.repeat();
+    grip.setReady(both);
+    brought.resolve();
+    await brought.promise;
+    grip.announce(eip);
+    assert.deepEqual([gate.answered(), gate.sent(), said.length], [[], [], before]);
+    grip.hold([]);
+    assert.equal(grip.heldUntilMs, Infinity);
+    grip.hold([{ ...held(eip), epoch: 5 }]);
+    assert.deepEqual(gate.answered(), [eip, pair]);
+  });
+
+  it('does not prolong what it finds in the kernel at the start, nor announce it, before others have confirmed it', async () => {
+    const { clock, gate, grip, said } = await open([held(eip)]);
+    await clock.advance(0.6 * leaseMs);
+    grip.setReady(both);
+    grip.repeat();
+    assert.deepEqual([gate.answered(), said], [[eip, pair], []]);
+    await clock.advance(0.5 * leaseMs);
+    assert.deepEqual(gate.answered(), []);
+    grip.renew();
+    assert.deepEqual(
+      [gate.answered(), said],
+      [
+        [eip, pair],
+        [`announce ${eip}`, `announce ${pair}`],
+      ],
+    );
+  });
+
+  it('announces what it has found and was given anew', async () => {
+    const { grip, said } = await open([held(eip)]);
+    grip.setReady(both);
+    grip.hold([{ ...held(eip), epoch: 5 }]);
+    assert.deepEqual(said, [`announce ${eip}`, `announce ${pair}`]);
+  });
+
+  it('holds all for one lease: what comes later ends with the rest', async () => {
+    const { clock, gate, grip } = await open();
+    grip.setReady(both);
+    grip.hold([held(eip)]);
+    await clock.advance(0.6 * leaseMs);
+    grip.hold([held(eip), held(other)]);
+    await clock.advance(0.4 * leaseMs + 1);
+    assert.deepEqual(gate.answered(), []);
   });
 });

@@ -10,6 +10,7 @@ import type { Held } from '../../core/ownership/port.ts';
 import { isSameSet } from '../../core/same.ts';
 import type { Announcer } from '../../dataplane/announce/announcer.ts';
 import type { Hold, Latch } from '../../dataplane/gate/gate.ts';
+import type { Clock } from '../../runtime/process/clock.ts';
 
 /** EIP -> its addresses and where each is announced, for those that lie ready. Of a pair, the IPv4 address is the key. */
 export type ReadyEips = ReadonlyMap<Ip, readonly Claim[]>;
@@ -20,7 +21,8 @@ export type Hops = ReadonlyMap<string, readonly Ip[]>;
 export interface GripDeps {
   readonly latch: Pick<Latch, 'hold'>;
   readonly announcer: Pick<Announcer, 'apply'>;
-  /** What the kernel holds for so long after it was last told. */
+  readonly clock: Pick<Clock, 'monotonicMs'>;
+  /** For how long the kernel holds. The lease begins when the protocol says what to hold, and anew with each renewal. */
   readonly leaseMs: number;
   /** At a move by plan, what it does not know goes to the node before for so long after it was last told. */
   readonly handBackMs: number;
@@ -29,6 +31,8 @@ export interface GripDeps {
    * Resolves when they are, or when that takes too long. Undefined: there is nobody who knows them.
    */
   readonly bring: (ips: readonly Ip[], isPlanned: boolean) => Promise<void> | undefined;
+  /** The lease ends then; infinite when there is nothing to hold. */
+  readonly onLease: (untilMs: number) => void;
   /** All addresses for which the kernel answers now, whenever they are others: told after they were announced. */
   readonly onOpened: (ips: readonly Ip[]) => void;
   /** EIPs that are to come here lie ready. */
@@ -48,6 +52,12 @@ export class Grip {
   #put: readonly Hold[] | undefined;
   /** Whether it is known what lies ready. */
   #isTold = false;
+  #heldUntilMs: number;
+  /**
+   * EIPs that the kernel held when the agent started, in these epochs, and for which nobody has spoken yet. It answers for them until
+   * the lease is over, but they are not announced: another node may own them by now.
+   */
+  #found: ReadonlyMap<Ip, number>;
   #prepared: ReadonlySet<Ip> = new Set();
   /** What the kernel answers for, and what of it was told last; undefined before the first time. */
   #answered: ReadonlySet<Ip> = new Set();
@@ -55,14 +65,24 @@ export class Grip {
   /** EIPs whose connections are being brought: until they are there, nothing may leave with them. */
   readonly #coming = new Set<Ip>();
 
-  /** `held` is what the kernel holds already. */
-  constructor(deps: GripDeps, held: readonly Held[]) {
+  /** `held` is what the kernel holds already, and until when. */
+  constructor(deps: GripDeps, { held, untilMs }: { readonly held: readonly Held[]; readonly untilMs: number }) {
     this.#deps = deps;
     this.#held = held;
+    this.#heldUntilMs = held.length > 0 ? untilMs : Infinity;
+    this.#found = new Map(held.map(({ eip, epoch }) => [eip, epoch]));
+  }
+
+  /** Until when the kernel holds what it was told to; infinite when that is nothing. */
+  get heldUntilMs(): number {
+    return this.#heldUntilMs;
   }
 
   /** Holds this and nothing else from now on. */
   hold(held: readonly Held[]): void {
+    const { clock, leaseMs } = this.#deps;
+    if (held.length === 0) this.#setLease(Infinity);
+    else if (this.#heldUntilMs === Infinity) this.#setLease(clock.monotonicMs() + leaseMs);
     this.#bring(held);
     this.#held = held;
     this.#tellPrepared();
@@ -71,16 +91,39 @@ export class Grip {
     this.#tellOpened();
   }
 
-  /** Holds the same for another lease. At the start the kernel holds what it held, both addresses of a pair, for long enough. */
+  /** Others have confirmed all that is owned: holds it for another lease. */
   renew(): void {
+    const { clock, leaseMs } = this.#deps;
+    if (this.#held.length > 0) this.#setLease(clock.monotonicMs() + leaseMs);
+    const wereFound = this.#found.size > 0;
+    this.#found = new Map();
+    this.repeat();
+    if (wereFound) this.#announce(this.#held);
+  }
+
+  /**
+   * Tells the kernel the same again, until the same time. At the start it holds what it held, both addresses of a pair, for long
+   * enough.
+   */
+  repeat(): void {
     if (!this.#isTold) return;
     this.#tell(true);
     this.#tellOpened();
   }
 
-  /** Tells the kernel what to hold, unless it was told just that; `isRenewal`: also then, for another lease. */
-  #tell(isRenewal = false): void {
-    const open = this.#held.filter(({ eip }) => !this.#isShut(eip));
+  #setLease(untilMs: number): void {
+    if (untilMs === this.#heldUntilMs) return;
+    this.#heldUntilMs = untilMs;
+    this.#deps.onLease(untilMs);
+  }
+
+  /**
+   * Tells the kernel what to hold, unless it was told just that; `isAlways`: also then. Nothing after the end of the lease: this agent
+   * was stopped, and others have not spoken since.
+   */
+  #tell(isAlways = false): void {
+    const leftMs = Math.min(this.#deps.leaseMs, this.#heldUntilMs - this.#deps.clock.monotonicMs());
+    const open = leftMs > 0 ? this.#held.filter(({ eip }) => !this.#isShut(eip)) : [];
     const holds = open.flatMap((held) =>
       this.#claimsOf(held.eip).map(({ ip }) => {
         const { epoch, mode } = held;
@@ -88,13 +131,19 @@ export class Grip {
       }),
     );
     // To hold anew what is held makes the kernel busy for up to 40 ms, in which it opens nothing else.
-    const isToldAlready = !isRenewal && this.#put !== undefined && areSame(holds, this.#put);
-    const why = isToldAlready ? undefined : this.#deps.latch.hold(holds, this.#deps.leaseMs);
+    const isToldAlready = !isAlways && this.#put !== undefined && areSame(holds, this.#put);
+    const why = isToldAlready ? undefined : this.#deps.latch.hold(holds, leftMs);
     this.#put = why === undefined ? holds : undefined;
-    const answering = new Set(this.#answering(this.#held).map(({ ip }) => ip));
+    const answering = new Set(this.#answering(open).map(({ ip }) => ip));
     // A refused change leaves the kernel as it was: what is new is not open, what was open is.
     this.#answered = why === undefined ? answering : answering.intersection(this.#answered);
     if (why !== undefined) this.#deps.onRefused(why);
+  }
+
+  /** The EIP that an address belongs to: of a pair, the IPv4 address stands for both. */
+  eipOf(ip: Ip): Ip {
+    for (const [eip, claims] of this.#ready) if (claims.some((claim) => claim.ip === ip)) return eip;
+    return ip;
   }
 
   /** Announces an EIP anew that is held. */
@@ -138,7 +187,9 @@ export class Grip {
   }
 
   #announce(held: readonly Held[]): void {
-    this.#deps.announcer.apply(this.#answering(held));
+    const isInForce = this.#deps.clock.monotonicMs() < this.#heldUntilMs;
+    const said = isInForce ? held.filter(({ eip, epoch }) => this.#found.get(eip) !== epoch) : [];
+    this.#deps.announcer.apply(this.#answering(said));
   }
 
   /** What others may ask for: owned, ready, and with its connections. */

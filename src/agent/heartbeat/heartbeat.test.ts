@@ -40,7 +40,10 @@ const start = async (node: string, port: number): Promise<Runner> => {
     told: (one: Told) => told.push(one),
     failed: (error: Error) => assert.fail(error),
   };
-  const heartbeat = new Heartbeat({ node, address, port, keys, timing, held: [], firstSignature: undefined }, hooks);
+  const heartbeat = new Heartbeat(
+    { node, address, port, keys, timing, held: [], heldUntilMs: Infinity, firstSignature: undefined },
+    hooks,
+  );
   open.add(heartbeat);
   await heartbeat.listening();
   heartbeat.setAddresses(addresses, new Map());
@@ -78,6 +81,7 @@ describe('Heartbeat', () => {
       keys,
       timing,
       held: [],
+      heldUntilMs: Infinity,
       firstSignature: undefined,
     };
     const heartbeat = new Heartbeat(data, { told: () => {}, failed: failed.resolve });

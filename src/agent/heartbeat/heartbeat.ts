@@ -1,10 +1,8 @@
 /** Heartbeat starts the thread in which the ownership protocol runs, and is the agent's end of the channel to it. */
 import type { MessagePort } from 'node:worker_threads';
 import type { Input } from '../../core/ownership/port.ts';
-import { systemClock } from '../../runtime/process/clock.ts';
 import { AgentThread, type Listening } from '../thread/agent-thread.ts';
 import type { Hops, ReadyEips } from './grip.ts';
-import { machineMs } from './machine-clock.ts';
 import type { FromThread, ThreadData, ToThread } from './thread.ts';
 import type { UplinkPlace } from './uplink.ts';
 
@@ -36,12 +34,9 @@ export class Heartbeat {
     this.#thread.post({ kind: 'input', input });
   }
 
-  /** The vote of the API server is ours until then, by the clock of this thread; undefined: it is not. */
+  /** The vote of the API server is ours until then, by the clock of the machine; undefined: it is not. */
   vote(untilMs: number | undefined, epoch: number): void {
-    const remainingMs = untilMs === undefined ? undefined : untilMs - systemClock.monotonicMs();
-    // Clocks of threads begin at different times, and a message may wait: so the date is told on the clock of the machine.
-    const atMs = remainingMs === undefined ? undefined : machineMs() + remainingMs;
-    this.#thread.post({ kind: 'vote', atMs, epoch });
+    this.#thread.post({ kind: 'input', input: { kind: 'tie', untilMs, epoch } });
   }
 
   /** The tunnel addresses of all nodes: the one at which each is spoken to, and all of them. */

@@ -16,12 +16,12 @@ import { loadPacketSockets } from '../../dataplane/announce/packet-socket.ts';
 import { type Latch, openLatch } from '../../dataplane/gate/gate.ts';
 import { hasCarrier, isOwnMac } from '../../dataplane/interface.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
-import { systemClock, wait } from '../../runtime/process/clock.ts';
+import { wait } from '../../runtime/process/clock.ts';
 import { Asker } from '../mirror/asker.ts';
 import { Driver, type Told } from './driver.ts';
 import { Grip, type Hops, type ReadyEips } from './grip.ts';
 import { knock } from './knock.ts';
-import { machineMs } from './machine-clock.ts';
+import { createMachineClock } from './machine-clock.ts';
 import { Seal } from './seal.ts';
 import { Uplink, type UplinkPlace } from './uplink.ts';
 
@@ -33,8 +33,9 @@ export interface ThreadData {
   readonly port: number;
   readonly keys: readonly [Uint8Array, ...Uint8Array[]];
   readonly timing: TimingSettings;
-  /** What the kernel holds. */
+  /** What the kernel holds, and until when by the clock of the machine. */
   readonly held: readonly Held[];
+  readonly heldUntilMs: number;
   /** The first of the numbers that its changes of the main table are signed with; undefined: it has no kernel to change. */
   readonly firstSignature: number | undefined;
 }
@@ -43,8 +44,6 @@ export interface ThreadData {
 export type ToThread =
   | { readonly kind: 'input'; readonly input: Input }
   | { readonly kind: 'addresses'; readonly addresses: ReadonlyMap<string, string>; readonly hops: Hops }
-  /** The vote of the API server is ours until then, by machineMs. */
-  | { readonly kind: 'vote'; readonly atMs: number | undefined; readonly epoch: number }
   /** Which EIPs lie ready, and about which the network is being asked. */
   | { readonly kind: 'ready'; readonly ready: ReadyEips; readonly awaited: ReadyEips }
   /** Who knows the connections of other nodes' EIPs. */
@@ -60,6 +59,8 @@ export type FromThread =
   | Told
   /** The kernel would not hold what it should. */
   | { readonly kind: 'refused'; readonly why: string }
+  /** Until when the kernel holds what it holds, by the clock of the machine; infinite when that is nothing. */
+  | { readonly kind: 'lease'; readonly untilMs: number }
   /** All addresses that this node answers for, and has announced. */
   | { readonly kind: 'opened'; readonly ips: readonly Ip[] }
   /** Another machine answers for an EIP that is owned here. */
@@ -83,8 +84,9 @@ const BRING_PLANNED_MS = 2_000;
 const MAKE_PLANNED_MS = 1_000;
 
 const libc = await loadLibc();
+const clock = createMachineClock(libc);
 
-const { node, address, port, keys, held, firstSignature } = data;
+const { node, address, port, keys, held, heldUntilMs, firstSignature } = data;
 const timing = timingOf(data.timing);
 const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', reuseAddr: true });
 const tell = (told: FromThread): void => parent.postMessage(told);
@@ -99,11 +101,11 @@ const latch = firstSignature === undefined ? nowhere : openLatch(libc, () => sig
 const open = await loadPacketSockets();
 const announcer = createAnnouncer({
   open,
-  clock: systemClock,
+  clock,
   isOwn: isOwnMac,
   onConflict: (ip, owner) => {
     tell({ kind: 'conflict', ip, owner });
-    driver.take({ kind: 'conflict', eip: ip });
+    driver.take({ kind: 'conflict', eip: grip.eipOf(ip) });
   },
 });
 let asker: Asker | undefined;
@@ -111,29 +113,32 @@ const grip = new Grip(
   {
     latch,
     announcer,
+    clock,
     leaseMs: timing.leaseMs,
     handBackMs: timing.handBackMs,
     bring: (ips, isPlanned) => {
       if (asker === undefined) return undefined;
       const [waitMs, limitMs] = isPlanned ? [BRING_PLANNED_MS, BRING_PLANNED_MS + MAKE_PLANNED_MS] : [0, BRING_MS];
-      return Promise.race([asker.takeOver(ips, waitMs), wait(systemClock, limitMs)]);
+      return Promise.race([asker.takeOver(ips, waitMs), wait(clock, limitMs)]);
     },
+    onLease: (untilMs) => tell({ kind: 'lease', untilMs }),
     onOpened: (ips) => tell({ kind: 'opened', ips }),
     // Not inside the step that asked for it.
     onPrepared: (eips) => queueMicrotask(() => driver.take({ kind: 'prepared', eips })),
     onRefused: (why) => tell({ kind: 'refused', why }),
   },
-  held,
+  { held, untilMs: heldUntilMs },
 );
 const driver = new Driver({
   node,
   timing,
   held: held.filter(({ mode }) => mode === 'owned'),
-  clock: systemClock,
-  seal: new Seal({ node, keys, randomNumber: () => randomInt(2 ** 48 - 1) }),
+  clock,
+  heldUntilMs: () => grip.heldUntilMs,
+  createSeal: () => new Seal({ node, keys, randomNumber: () => randomInt(2 ** 48 - 1) }),
   // A way that is down loses packets; the protocol is made for that.
   send: (to, packet) => socket.send(packet, port, to, () => {}),
-  askKernel: (to, onAnswer) => knock(systemClock, { address: to, port, limitMs: timing.silenceMs }, onAnswer),
+  askKernel: (to, onAnswer) => knock(clock, { address: to, port, limitMs: timing.silenceMs }, onAnswer),
   tell: (told) => {
     if (told.kind === 'hold') grip.hold(told.held);
     else if (told.kind === 'announce') grip.announce(told.eip);
@@ -142,7 +147,7 @@ const driver = new Driver({
   },
 });
 const uplink = new Uplink({
-  clock: systemClock,
+  clock,
   hasCarrier: (interfaceName) => hasCarrier(libc, interfaceName),
   neighbours: createNeighbours(open),
   onChange: (isUp, why) => {
@@ -151,14 +156,10 @@ const uplink = new Uplink({
   },
 });
 parent.on('message', (message: ToThread) => {
+  driver.look();
   switch (message.kind) {
     case 'input':
       return driver.take(message.input);
-    case 'vote': {
-      const { atMs, epoch } = message;
-      const untilMs = atMs === undefined ? undefined : atMs - machineMs() + systemClock.monotonicMs();
-      return driver.take({ kind: 'tie', untilMs, epoch });
-    }
     case 'addresses':
       grip.setHops(message.hops);
       return driver.setAddresses(message.addresses);
@@ -169,7 +170,7 @@ parent.on('message', (message: ToThread) => {
       asker = new Asker(message.port);
       return;
     case 'renew':
-      return grip.renew();
+      return grip.repeat();
     case 'uplink':
       return uplink.watch(message.place);
     default:

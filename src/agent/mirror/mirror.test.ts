@@ -24,13 +24,25 @@ const addresses = new Map([
 
 /** Nodes with a network between them that delivers at once, or not at all. */
 class World {
-  readonly clock = new ManualClock();
+  readonly #manual = new ManualClock();
+  #stoodStillMs = 0;
+  /** The clock of the machine, which goes on while the process stands still. */
+  readonly clock = {
+    now: () => this.#manual.now(),
+    monotonicMs: () => this.#manual.monotonicMs() + this.#stoodStillMs,
+    after: (delayMs: number, callback: () => void) => this.#manual.after(delayMs, callback),
+    advance: (ms: number) => this.#manual.advance(ms),
+  };
   readonly kernels = new Map<string, FakeConnections>();
   readonly mirrors = new Map<string, Mirror>();
   readonly failures: string[] = [];
   isCut = false;
   packets = 0;
   #number = 0;
+
+  standStill(ms: number): void {
+    this.#stoodStillMs += ms;
+  }
 
   constructor(...nodes: readonly string[]) {
     for (const node of nodes) this.start(node);
@@ -110,6 +122,19 @@ describe('Mirror', () => {
     }
     const { mirrored, lagSeconds, behind } = world.mirror('a').stats();
     assert.deepEqual([mirrored, lagSeconds, behind], [2, 0, 0]);
+    world.close();
+  });
+
+  it('tells nobody about EIPs in the first second after it stood still for long: another node may own them', async () => {
+    const world = new World('a', 'b');
+    world.own('a', owned);
+    await world.clock.advance(1_000);
+    world.kernel('a').talk(tcp);
+    world.standStill(35_000);
+    await world.clock.advance(900);
+    assert.equal(world.mirror('b').stats().held, 0);
+    await world.clock.advance(1_000);
+    assert.equal(world.mirror('b').stats().held, 1, 'nobody has said that it owns them no more');
     world.close();
   });
 

@@ -20,7 +20,7 @@ import { Answers } from './answers.ts';
 import { Book, type Change } from './book.ts';
 import { Inbox } from './inbox.ts';
 import { type Batch, decodeMirror, encodeAck } from './message.ts';
-import { Outbox } from './outbox.ts';
+import { AWAY_MS, Outbox } from './outbox.ts';
 import type { MirrorPlan, MirrorStats } from './port.ts';
 
 export interface MirrorDeps {
@@ -52,6 +52,11 @@ const PACKETS_AT_ONCE = 16;
 const LIST_MS = 30_000;
 const ASK_MS = 5;
 const EXPIRE_MS = 60_000;
+/**
+ * After this process stood still for long it tells nobody anything for so long: another node may own the EIPs by now, and whoever says
+ * what is owned here is about to learn it.
+ */
+const RECOVERY_MS = 1_000;
 
 export class Mirror {
   readonly #deps: MirrorDeps;
@@ -65,6 +70,8 @@ export class Mirror {
   #listAtMs = Infinity;
   #idleLooks = 0;
   #expireAtMs = 0;
+  #dueAtMs = Infinity;
+  #isSilentUntilMs = -Infinity;
   #streams = 0;
   #written = 0;
   #refused = 0;
@@ -212,7 +219,9 @@ export class Mirror {
     const isBusy = this.#feed !== undefined || this.#outboxes.size > 0;
     if (this.#isClosed || (!isBusy && this.#inbox.size === 0)) return;
     const lookMs = this.#idleLooks < IDLE_LOOKS ? LOOK_MS : IDLE_LOOK_MS;
-    this.#cancel = this.#deps.clock.after(isBusy ? lookMs : EXPIRE_MS, () => this.#look());
+    const delayMs = isBusy ? lookMs : EXPIRE_MS;
+    this.#dueAtMs = this.#nowMs() + delayMs;
+    this.#cancel = this.#deps.clock.after(delayMs, () => this.#look());
   }
 
   /** Asks the kernel what has changed and tells the successors. */
@@ -220,12 +229,13 @@ export class Mirror {
     this.#deps.beforeLook();
     if (this.#isClosed) return;
     const nowMs = this.#nowMs();
+    if (nowMs - this.#dueAtMs > AWAY_MS) this.#isSilentUntilMs = nowMs + RECOVERY_MS;
     this.#idleLooks += 1;
     if (nowMs >= this.#listAtMs) this.#list(nowMs);
     if (this.#feed?.receive(CHANGES_AT_ONCE, (heard) => this.#hear(heard, nowMs)) === 'lost') this.#list(nowMs);
     for (const [node, outbox] of this.#outboxes) {
       if (outbox.isDone) this.#outboxes.delete(node);
-      else this.#send(node, outbox, nowMs);
+      else if (nowMs >= this.#isSilentUntilMs) this.#send(node, outbox, nowMs);
     }
     if (nowMs >= this.#expireAtMs) {
       this.#inbox.expire(nowMs);

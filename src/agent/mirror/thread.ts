@@ -10,8 +10,8 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import type { Ip } from '../../core/ip/index.ts';
 import { createConnections, type TimeoutSeconds } from '../../dataplane/conntrack/connections.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
-import { systemClock } from '../../runtime/process/clock.ts';
 import { Envelope } from '../heartbeat/envelope.ts';
+import { createMachineClock } from '../heartbeat/machine-clock.ts';
 import { Mirror } from './mirror.ts';
 import type { MirrorPlan, MirrorStats } from './port.ts';
 
@@ -79,7 +79,7 @@ const libc = await loadLibc();
 
 const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', reuseAddr: true });
 const mirror = new Mirror({
-  clock: systemClock,
+  clock: createMachineClock(libc),
   connections: createConnections({ libc, timeouts }),
   envelope: new Envelope({ node, version: VERSION, keys, randomNumber }),
   instance: randomNumber(),

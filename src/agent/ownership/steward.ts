@@ -14,6 +14,7 @@ import type { NodeOwnership } from '../../core/node/input.ts';
 import { replyMark } from '../../core/node/numbers.ts';
 import type { KnownOwner } from '../../core/ownership/planned.ts';
 import type { Electorate, Held, OwnershipPlan } from '../../core/ownership/port.ts';
+import { timingOf } from '../../core/ownership/timing.ts';
 import type { Gate } from '../../dataplane/gate/gate.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Log } from '../../runtime/process/log.ts';
@@ -32,7 +33,7 @@ export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Pick<H
 /** What the thread tells that is for others than the steward. */
 export type Happening = Exclude<
   Tidings,
-  { readonly kind: 'hold' | 'opened' | 'owner' | 'renew' | 'announce' | 'refused' }
+  { readonly kind: 'hold' | 'lease' | 'opened' | 'owner' | 'renew' | 'announce' | 'refused' }
 >;
 
 export interface StewardDeps {
@@ -63,6 +64,8 @@ export class Steward {
   #isOn = false;
   #retryAtMs = -Infinity;
   #holds: ReadonlyMap<Ip, Held> = new Map();
+  /** Until when the kernel holds them; infinite when it holds nothing. */
+  #heldUntilMs = Infinity;
   #opened: ReadonlySet<Ip> = new Set();
   /** Owners that nodes have told of, later than the record. */
   readonly #told = new Map<Ip, KnownOwner>();
@@ -142,6 +145,9 @@ export class Steward {
         if (isOurs) held.push({ eip, epoch: known?.epoch ?? record.epoch, mode: 'owned' });
       }
       this.#holds = new Map(held.map((one) => [one.eip, one]));
+      // Not for longer than the kernel does: another node may own them by now, and nobody was asked yet.
+      const leftMs = Math.min(this.#leaseMs, ...(inKernel ?? []).map((known) => known.leftMs));
+      this.#heldUntilMs = held.length > 0 ? clock.monotonicMs() + leftMs : Infinity;
       this.#opened = new Set(inKernel?.map(({ ip }) => ip) ?? held.flatMap(({ eip }) => this.#record.addressesOf(eip)));
       this.#isOn = true;
       this.renew();
@@ -209,8 +215,18 @@ export class Steward {
       keys: [key, ...previous],
       timing: { heartbeatMs, heartbeatCount, graceMs: graceSeconds * 1_000 },
       held: [],
+      heldUntilMs: Infinity,
       firstSignature,
     };
+  }
+
+  get #leaseMs(): number {
+    const {
+      heartbeatMilliseconds: heartbeatMs,
+      heartbeatCount,
+      graceSeconds,
+    } = this.#deps.config.current.feature.failover;
+    return timingOf({ heartbeatMs, heartbeatCount, graceMs: graceSeconds * 1_000 }).leaseMs;
   }
 
   #start(data: ThreadData): void {
@@ -221,8 +237,13 @@ export class Steward {
     this.#running = data;
     this.#sent = nothingSent;
     this.#isListening = false;
+    // An agent that was stopped before it came so far holds nothing any more.
+    if (clock.monotonicMs() >= this.#heldUntilMs) {
+      this.#holds = new Map();
+      this.#heldUntilMs = Infinity;
+    }
     const heartbeat = startHeartbeat(
-      { ...data, held: [...this.#holds.values()] },
+      { ...data, held: [...this.#holds.values()], heldUntilMs: this.#heldUntilMs },
       {
         told: (tidings) => {
           if (heartbeat === this.#heartbeat) this.#take(tidings);
@@ -257,6 +278,9 @@ export class Steward {
         onChange();
         break;
       }
+      case 'lease':
+        this.#heldUntilMs = tidings.untilMs;
+        break;
       case 'opened':
         this.#opened = new Set(tidings.ips);
         this.#deps.onOpened();
@@ -324,11 +348,12 @@ export class Steward {
   }
 
   #hold(): void {
-    const holds = [...this.#holds.values()].flatMap(({ eip, epoch, mode }) => {
+    const leftMs = Math.min(this.#leaseMs, this.#heldUntilMs - this.#deps.clock.monotonicMs());
+    const holds = [...(leftMs > 0 ? this.#holds.values() : [])].flatMap(({ eip, epoch, mode }) => {
       return this.#record.addressesOf(eip).map((ip) => ({ ip, epoch, isAnswered: mode === 'owned' }));
     });
     // Without a main table there is nothing to hold in it yet; whoever makes it calls again.
-    this.#deps.gate.hold(holds, this.#deps.config.current.feature.failover.graceSeconds * 900);
+    this.#deps.gate.hold(holds, leftMs);
   }
 }
 

@@ -259,6 +259,15 @@ export class Holdings {
     return Math.max(this.backedUntilMs(own), untilMs);
   }
 
+  /**
+   * Whether all that is owned is held by the word of others. What is only kept while they are asked, at a start or because this node
+   * was held up, the kernel holds for its present lease and no longer.
+   */
+  areConfirmed(nowMs: number): boolean {
+    for (const own of this.all) if (own.state === 'owned' && this.heldUntilMs(own, nowMs) <= nowMs) return false;
+    return true;
+  }
+
   #clear(place: number): void {
     for (const own of this.#ownByEip.values()) {
       own.granted &= ~(1 << place);

@@ -11,11 +11,16 @@ import { pathToFileURL } from 'node:url';
 import type { Ownership, OwnershipSettings } from './ownership.ts';
 import { type Kind, run } from './testing/histories.ts';
 
-interface Mutation {
-  readonly name: string;
+interface Change {
   readonly file: string;
   readonly from: string;
   readonly to: string;
+}
+
+interface Mutation extends Change {
+  readonly name: string;
+  /** Another change that goes with it. */
+  readonly and?: Change;
   /** The kind of history that has to notice, and the seed to begin with: a little before the first that did. */
   readonly kind: Kind;
   readonly firstSeed: number;
@@ -111,6 +116,24 @@ const mutations: readonly Mutation[] = [
     firstSeed: 1,
   },
   {
+    // Either rule is enough alone; stalls.test.ts has each.
+    name: 'an agent that was stopped for longer than the lease goes on where it was, and tells its kernel to hold on',
+    file: 'standstill.ts',
+    from: 'nowMs >= Math.min(heldUntilMs, steppedAtMs + timing.leaseMs) || ',
+    to: '',
+    and: { file: 'ownership.ts', from: ' && holdings.areConfirmed(nowMs)', to: '' },
+    kind: 'stalls',
+    firstSeed: 1,
+  },
+  {
+    name: 'a machine that was suspended goes on where it was',
+    file: 'standstill.ts',
+    from: ' || suspendedMs >= timing.holdMs;',
+    to: ';',
+    kind: 'stalls',
+    firstSeed: 1,
+  },
+  {
     name: 'an owner keeps its EIPs because one voter is reached, not all',
     file: 'holdings.ts',
     from: 'reachedAtMs = Math.min(reachedAtMs, atMs ?? -Infinity);',
@@ -165,16 +188,15 @@ const folder = mkdtempSync(join(tmpdir(), 'sallyport-mutations-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
 symlinkSync(join(import.meta.dirname, '../ip'), join(folder, 'ip'));
 
-const broken = async (
-  { file, from, to }: Mutation,
-  index: number,
-): Promise<new (settings: OwnershipSettings) => Ownership> => {
+const broken = async (mutation: Mutation, index: number): Promise<new (settings: OwnershipSettings) => Ownership> => {
   const copy = join(folder, `copy-${index}`);
   const isShipped = (path: string): boolean => !path.endsWith('.test.ts') && basename(path) !== 'testing';
   cpSync(import.meta.dirname, copy, { recursive: true, filter: isShipped });
-  const text = readFileSync(join(copy, file), 'utf8');
-  assert.equal(text.split(from).length, 2, `${file} has ${JSON.stringify(from)} exactly once`);
-  writeFileSync(join(copy, file), text.replace(from, to));
+  for (const { file, from, to } of [mutation, ...(mutation.and ? [mutation.and] : [])]) {
+    const text = readFileSync(join(copy, file), 'utf8');
+    assert.equal(text.split(from).length, 2, `${file} has ${JSON.stringify(from)} exactly once`);
+    writeFileSync(join(copy, file), text.replace(from, to));
+  }
   return (await import(pathToFileURL(join(copy, 'ownership.ts')).href)).Ownership;
 };
 

@@ -12,6 +12,7 @@ import type { Holding, Message } from './message.ts';
 import { Notices } from './notices.ts';
 import type { Effect, Input, OwnershipPlan } from './port.ts';
 import { Replies } from './replies.ts';
+import { isTooLate, type Passed } from './standstill.ts';
 import type { Timing } from './timing.ts';
 import { Voter } from './voter.ts';
 
@@ -33,6 +34,7 @@ export class Ownership {
   #nextEchoMs = Infinity;
   #nextRenewMs: number;
   #wakeAtMs: number;
+  #steppedAtMs: number;
   #isTieWanted = false;
   #tieEpoch = 0;
   /** After we were held up nobody counts as overdue; until then all kernels are asked. */
@@ -55,6 +57,7 @@ export class Ownership {
     this.#nextBeatMs = nowMs;
     this.#nextRenewMs = nowMs;
     this.#wakeAtMs = nowMs;
+    this.#steppedAtMs = nowMs;
   }
 
   /** When to call `step` with a wake, if nothing happens before. */
@@ -62,9 +65,20 @@ export class Ownership {
     return this.#wakeAtMs;
   }
 
+  /** What this node answers for. */
+  get owned(): readonly Holding[] {
+    return this.#context.holdings.held().filter(({ mode }) => mode === 'owned');
+  }
+
+  /** Whether this state is to be replaced by a new one that holds nothing, before anything else is done. */
+  isStale(passed: Passed): boolean {
+    return isTooLate(passed, this.#steppedAtMs, this.#context.timing);
+  }
+
   /** Takes in what happened and says what to do, in this order. */
   step(input: Input, nowMs: number): readonly Effect[] {
     const context = this.#context;
+    this.#steppedAtMs = nowMs;
     const lateMs = nowMs - this.#wakeAtMs;
     if (lateMs > context.timing.lateMs) this.#excuse(lateMs, nowMs);
     this.#take(input, nowMs);
@@ -178,7 +192,7 @@ export class Ownership {
       const beat: Message = { kind: 'beat', sequence: holdings.nextSequence(nowMs), hasUplink };
       for (const member of members) this.#context.send(member, beat);
     }
-    if (nowMs >= this.#nextRenewMs && holdings.size > 0) {
+    if (nowMs >= this.#nextRenewMs && holdings.size > 0 && holdings.areConfirmed(nowMs)) {
       this.#nextRenewMs = nowMs + this.#context.timing.renewMs;
       this.#context.emit({ kind: 'renew' });
     }

@@ -70,7 +70,15 @@ export interface Held extends Holding {
 }
 
 /** Why an EIP changed hands, as seen by the node that got it or lost it. */
-export type Cause = 'start' | 'silence' | 'handed over' | 'voters lost' | 'later epoch' | 'uplink lost' | 'plan';
+export type Cause =
+  | 'start'
+  | 'silence'
+  | 'handed over'
+  | 'voters lost'
+  | 'later epoch'
+  | 'uplink lost'
+  | 'plan'
+  | 'stood still';
 
 /** Something to do. */
 export type Effect =

@@ -6,10 +6,12 @@ const shareByKind: Readonly<Record<Kind, number>> = {
   storm: 5,
   agents: 3,
   together: 1,
+  // Each takes as long as thirty others.
+  stalls: 0.2,
   loss: 2,
   move: 2,
   again: 1,
-  partition: 6,
+  partition: 5.8,
 };
 const SHOWN = 10;
 

@@ -7,6 +7,7 @@ import type { OwnershipPlan } from '../port.ts';
 import { Chance } from './chance.ts';
 import type { Node } from './network.ts';
 import { quietLinks, type ScheduleOptions, type Stage, stageOf } from './stage.ts';
+import { stalls } from './stalls.ts';
 import { storm } from './storm.ts';
 
 /** When every EIP has its first owner at the latest, on links without loss. */
@@ -238,7 +239,7 @@ const reordered = (candidates: readonly string[], chance: Chance): readonly stri
   return [first, ...candidates.filter((name) => name !== first)];
 };
 
-const sizes = (chance: Chance): { gateways: number; witnesses: number; eips: number } => ({
+export const sizes = (chance: Chance): { gateways: number; witnesses: number; eips: number } => ({
   gateways: chance.pick([2, 2, 3]),
   witnesses: chance.pick([0, 1]),
   eips: chance.pick([1, 2]),
@@ -252,17 +253,17 @@ const isolate = ({ network }: Stage, node: Node): void => {
 };
 
 /** The owner of each EIP, or how many there are. */
-const ownersIn = ({ eips, judge }: Stage): readonly string[] =>
+export const ownersIn = ({ eips, judge }: Stage): readonly string[] =>
   eips.map((eip) => {
     const changes = judge.changesOf(eip).at(-1);
     const owners = judge.ownersOf(eip).map(({ name }) => name);
     return `${owners.join('+')}/${changes?.epoch}`;
   });
 
-const compare = (before: readonly string[], after: readonly string[], why: string): readonly string[] =>
+export const compare = (before: readonly string[], after: readonly string[], why: string): readonly string[] =>
   before.flatMap((owner, index) => (owner === after[index] ? [] : [`${owner} became ${after[index]} ${why}`]));
 
-const histories = { storm, agents, together, loss, move, again, partition } as const;
+const histories = { storm, agents, together, stalls, loss, move, again, partition } as const;
 
 export type Kind = keyof typeof histories;
 
@@ -271,6 +272,7 @@ export const kinds = [
   'storm',
   'agents',
   'together',
+  'stalls',
   'loss',
   'move',
   'again',

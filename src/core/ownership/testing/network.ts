@@ -5,10 +5,20 @@
 import type { Ip } from '../../ip/index.ts';
 import type { Holding, Message } from '../message.ts';
 import type { Ownership as OwnershipClass, OwnershipSettings } from '../ownership.ts';
-import type { Effect, Held, HoldMode, Input, OwnershipPlan } from '../port.ts';
+import type { Effect, HoldMode, Input, OwnershipPlan } from '../port.ts';
 import type { Timing } from '../timing.ts';
 import { Agenda } from './agenda.ts';
 import type { Chance } from './chance.ts';
+import {
+  answersEchoes,
+  createNode,
+  holdInKernel,
+  isKernelHolding,
+  kernelMs,
+  localMs,
+  type Node,
+  renewInKernel,
+} from './node.ts';
 
 /** What the links do to messages. */
 export interface Links {
@@ -19,31 +29,7 @@ export interface Links {
   readonly stragglers: number;
 }
 
-export interface Node {
-  readonly name: string;
-  readonly index: number;
-  /** Local time is `offsetMs + rate * time`. */
-  readonly rate: number;
-  readonly offsetMs: number;
-  /** Undefined while the agent does not run. */
-  agent: OwnershipClass | undefined;
-  incarnation: number;
-  isPowered: boolean;
-  isPaused: boolean;
-  pausedAtMs: number;
-  hasApi: boolean;
-  /** What the kernel holds, and until when by the node's clock. */
-  kernel: ReadonlyMap<Ip, Omit<Held, 'eip'>>;
-  leaseUntilMs: number;
-  /** The node was not itself until then: its agent had been down or stopped. */
-  excusedUntilMs: number;
-  plan: OwnershipPlan;
-  isTieWanted: boolean;
-  tieRound: number;
-  readonly inbox: Input[];
-  /** The earliest wake on the agenda. */
-  wakeAtMs: number;
-}
+export type { Node } from './node.ts';
 
 type Happening =
   | { readonly kind: 'wake'; readonly node: Node }
@@ -88,26 +74,7 @@ export class Network {
     const { chance, names, skew } = settings;
     this.#settings = settings;
     this.links = settings.links;
-    this.nodes = names.map((name, index) => ({
-      name,
-      index,
-      rate: 1 + chance.between(-skew, skew),
-      offsetMs: chance.between(0, 100_000),
-      agent: undefined,
-      incarnation: 0,
-      isPowered: true,
-      isPaused: false,
-      pausedAtMs: -Infinity,
-      hasApi: true,
-      kernel: new Map(),
-      leaseUntilMs: -Infinity,
-      excusedUntilMs: -Infinity,
-      plan: { electorate: { generation: 0, voters: [], hasApi: false }, gateways: [], nodes: [], eips: [] },
-      isTieWanted: false,
-      tieRound: 0,
-      inbox: [],
-      wakeAtMs: Infinity,
-    }));
+    this.nodes = names.map((name, index) => createNode(name, index, skew, chance));
     this.#nodeByName = new Map(this.nodes.map((node) => [node.name, node]));
   }
 
@@ -128,7 +95,7 @@ export class Network {
   }
 
   localMs(node: Node): number {
-    return node.offsetMs + node.rate * this.timeMs;
+    return localMs(node, this.timeMs);
   }
 
   /** The epoch in which the kernel of a node answers for an EIP; undefined when it does not. */
@@ -139,7 +106,7 @@ export class Network {
 
   /** Whether the kernel has not let go by itself. */
   isKernelHolding(node: Node): boolean {
-    return node.isPowered && this.localMs(node) < node.leaseUntilMs;
+    return isKernelHolding(node, this.timeMs);
   }
 
   /** Whether an agent runs and can act. */
@@ -161,6 +128,8 @@ export class Network {
     node.tieRound += 1;
     node.wakeAtMs = Infinity;
     node.agent = new this.#settings.Ownership({ node: node.name, timing: this.#settings.timing, held, nowMs });
+    node.heldUntilMs = held.length > 0 ? nowMs + node.leaseUntilMs - kernelMs(node, this.timeMs) : Infinity;
+    node.seenSuspendedMs = node.suspendedMs;
     // What it finds it keeps for a while, whatever the others did meanwhile.
     node.excusedUntilMs = held.length > 0 ? this.timeMs + 1.1 * this.#settings.timing.foundMs : -Infinity;
     this.#give(node, { kind: 'plan', plan: node.plan });
@@ -180,25 +149,44 @@ export class Network {
     node.pausedAtMs = this.timeMs;
   }
 
+  /** Suspends the machine until its agent is resumed: nothing answers, and what is sent to it is lost. */
+  suspend(node: Node): void {
+    this.pause(node);
+    node.isSuspended = node.isPaused;
+  }
+
+  /** The clock of a node goes on by so much at once; `isSeen`: also that of its kernel. */
+  jump(node: Node, byMs: number, isSeen: boolean): void {
+    node.offsetMs += byMs;
+    if (!isSeen) node.suspendedMs += byMs;
+  }
+
   resume(node: Node): void {
     if (!node.isPaused || node.agent === undefined) return;
     node.isPaused = false;
     const forMs = this.timeMs - node.pausedAtMs;
+    if (node.isSuspended) node.suspendedMs += node.rate * forMs;
+    node.isSuspended = false;
     // It may hold for so much longer; an earlier stop, or its start, may excuse it for longer still.
     const untilMs = this.timeMs + 1.2 * Math.min(2 * forMs, this.#settings.timing.extensionMs);
     const wasExcused = node.excusedUntilMs > node.pausedAtMs;
     node.excusedUntilMs = Math.max(wasExcused ? node.excusedUntilMs + forMs : 0, untilMs);
     const inbox = node.inbox.splice(0);
+    const { incarnation } = node;
     // Timers before packets, or the other way round: both happen.
     const isTimerFirst = this.#settings.chance.isLucky(0.5);
     if (isTimerFirst) this.#give(node, { kind: 'wake' });
-    for (const input of inbox) this.#give(node, input);
+    for (const input of inbox) {
+      const isForRun = input.kind === 'message' || input.kind === 'echoed';
+      if (!isForRun || node.incarnation === incarnation) this.#give(node, input);
+    }
     if (!isTimerFirst) this.#give(node, { kind: 'wake' });
   }
 
   powerOff(node: Node): void {
     this.crash(node);
     node.isPowered = false;
+    node.isSuspended = false;
     node.kernel = new Map();
   }
 
@@ -222,7 +210,7 @@ export class Network {
 
   /** Something happens to the node itself. */
   tell(node: Node, input: Input): void {
-    if (node.agent === undefined) return;
+    if (node.agent === undefined || node.isSuspended) return;
     if (node.isPaused) node.inbox.push(input);
     else this.#give(node, input);
   }
@@ -251,11 +239,24 @@ export class Network {
   }
 
   #give(node: Node, input: Input): void {
+    if (this.#beginsAnew(node) && input.kind === 'message') return;
     const { agent } = node;
     if (agent === undefined) return;
     const effects = agent.step(input, this.localMs(node));
     this.#schedule(node);
     for (const effect of effects) this.#take(node, effect);
+  }
+
+  /** Begins anew if too much time has passed, as src/agent/heartbeat/driver.ts does. True when it did: messages that waited are not read. */
+  #beginsAnew(node: Node): boolean {
+    const nowMs = this.localMs(node);
+    const suspendedMs = node.suspendedMs - node.seenSuspendedMs;
+    node.seenSuspendedMs = node.suspendedMs;
+    if (node.agent?.isStale({ nowMs, heldUntilMs: node.heldUntilMs, suspendedMs }) !== true) return false;
+    holdInKernel(node, [], this.timeMs, this.#settings.timing.leaseMs);
+    this.crash(node);
+    this.start(node);
+    return true;
   }
 
   #schedule(node: Node): void {
@@ -279,13 +280,12 @@ export class Network {
         this.#echo(node, effect.node, effect.sequence);
         break;
       case 'hold':
-        node.kernel = new Map(effect.held.map(({ eip, ...held }) => [eip, held]));
-        node.leaseUntilMs = this.localMs(node) + this.#settings.timing.leaseMs;
+        holdInKernel(node, effect.held, this.timeMs, this.#settings.timing.leaseMs);
         this.#prepare(node, effect.held);
         this.#settings.onHold(node);
         break;
       case 'renew':
-        if (this.isKernelHolding(node)) node.leaseUntilMs = this.localMs(node) + this.#settings.timing.leaseMs;
+        renewInKernel(node, this.timeMs, this.#settings.timing.leaseMs);
         break;
       case 'tie':
         this.#setTieWanted(node, effect.isWanted, effect.epoch);
@@ -314,7 +314,8 @@ export class Network {
 
   #echo(from: Node, name: string, sequence: number): void {
     const to = this.#nodeByName.get(name);
-    if (!to?.isPowered || !this.#isPassed(from, to) || !this.#isPassed(to, from)) return;
+    if (to === undefined || !answersEchoes(to, this.timeMs) || !this.#isPassed(from, to) || !this.#isPassed(to, from))
+      return;
     const { incarnation } = from;
     const input: Input = { kind: 'echoed', node: name, sequence };
     this.#agenda.put(this.timeMs + this.#delayMs() + this.#delayMs(), {
