@@ -9,6 +9,7 @@ export class Replies {
   readonly #context: Context;
   readonly #candidacy: Candidacy;
   readonly #ownerByEip = new Map<Ip, KnownOwner>();
+  readonly #announcedAtMs = new Map<Ip, number>();
 
   constructor(context: Context, candidacy: Candidacy) {
     this.#context = context;
@@ -18,6 +19,7 @@ export class Replies {
   /** Somebody asks for our vote. */
   judge(from: string, { sequence, generation, wanted }: Claim, nowMs: number): void {
     const { node, voter, holdings, plan } = this.#context;
+    this.#answerRival(from, wanted, nowMs);
     for (const { eip, epoch, isOwned } of wanted) {
       const own = holdings.get(eip);
       if (own?.state === 'owned' && isOwned && epoch > own.epoch) this.#context.letGo(own, 'later epoch', from);
@@ -38,9 +40,38 @@ export class Replies {
   /** Somebody does not want EIPs any more: it may be our turn. */
   free(from: string, { released, to }: Release, nowMs: number): void {
     const { voter, plannedByEip } = this.#context;
+    this.#announceOver(released, nowMs);
     const freed = released.filter((holding) => voter.release(from, holding, to));
     const planned = freed.map(({ eip }) => plannedByEip.get(eip)).filter((one) => one !== undefined);
     if (planned.length > 0) this.#candidacy.consider(planned, nowMs);
+  }
+
+  /** Somebody asks for what this node owns: it does not know, and perhaps its kernel has answered for it until now. */
+  #answerRival(from: string, wanted: readonly Wanted[], nowMs: number): void {
+    const { holdings } = this.#context;
+    const news: Holding[] = [];
+    for (const { eip, epoch } of wanted) {
+      const own = holdings.get(eip);
+      if (own?.state !== 'owned' || epoch > own.epoch || holdings.heldUntilMs(own, nowMs) <= nowMs) continue;
+      news.push({ eip, epoch: own.epoch });
+    }
+    if (news.length > 0) this.#context.send(from, { kind: 'notice', sequence: 0, holdings: news });
+    this.#announceOver(wanted, nowMs);
+  }
+
+  /**
+   * Announces EIPs of ours of which somebody speaks with a lower epoch: a node that had them before is back, and may have answered for
+   * them or has just let them go. The network would go on sending there for seconds.
+   */
+  #announceOver(others: readonly Holding[], nowMs: number): void {
+    const { holdings, timing } = this.#context;
+    for (const { eip, epoch } of others) {
+      const own = holdings.get(eip);
+      if (own?.state !== 'owned' || epoch >= own.epoch || holdings.heldUntilMs(own, nowMs) <= nowMs) continue;
+      if (nowMs < (this.#announcedAtMs.get(eip) ?? -Infinity) + timing.defenceMs) continue;
+      this.#announcedAtMs.set(eip, nowMs);
+      this.#context.emit({ kind: 'announce', eip });
+    }
   }
 
   /** A voter asks whether we still want what it has voted for. */
@@ -83,7 +114,9 @@ export class Replies {
 
   /** Forgets EIPs that no longer exist: when one is given again, its epochs may begin anew. */
   keepOnly(eips: ReadonlyMap<Ip, unknown>): void {
-    for (const eip of [...this.#ownerByEip.keys()]) if (!eips.has(eip)) this.#ownerByEip.delete(eip);
+    for (const map of [this.#ownerByEip, this.#announcedAtMs]) {
+      for (const eip of [...map.keys()]) if (!eips.has(eip)) map.delete(eip);
+    }
   }
 
   /** Another machine has our EIP: if it is an agent's node with an earlier epoch it lets go when it hears us. */

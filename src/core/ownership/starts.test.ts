@@ -22,6 +22,31 @@ describe('Ownership at a start', () => {
     assert.deepEqual(eventsIn(stage.told, 300), []);
   });
 
+  it('makes the owner announce its EIPs when the node that had them before is back and speaks of them with an earlier epoch', () => {
+    const stage = started();
+    const [before, owner] = [stage.node(0), stage.node(1)];
+    // Its agent dies, its cable is pulled; both come back, in the other order, while its kernel still holds.
+    stage.network.crash(before);
+    for (const other of [owner, stage.node(2)]) {
+      stage.network.cut(before, other);
+      stage.network.cut(other, before);
+    }
+    stage.run(700);
+    stage.network.healLinks();
+    stage.run(800);
+    stage.network.start(before);
+    stage.run(1_000);
+    assert.deepEqual(ownersOf(stage), ['n1']);
+    const announcements = stage.told.filter(({ effect, atMs }) => effect.kind === 'announce' && atMs > 800);
+    assert.deepEqual(
+      announcements.map(({ node }) => node),
+      ['n1'],
+      'once: announcements are not answered with announcements',
+    );
+    const told = stage.told.find(({ node, effect, atMs }) => node === 'n0' && effect.kind === 'owner' && atMs > 800);
+    assert.ok(told !== undefined, 'the node is told who owns, and need not wait for the API');
+  });
+
   const timing = timingOf(defaultTiming);
 
   /** One that starts with an EIP in its kernel, and whom nobody answers. */

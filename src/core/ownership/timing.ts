@@ -44,6 +44,8 @@ export interface Timing {
   readonly revoteMs: number;
   /** How long a node that is to have a new EIP, and is heard, has to ask for it: it may read the API later than others. */
   readonly newTurnMs: number;
+  /** An owner announces an EIP of which another node speaks as of its own, but not more often than this. */
+  readonly defenceMs: number;
   /** How long a node that has handed an EIP over carries its packets on. */
   readonly lingerMs: number;
   /** How long the node that got it hands on to the one before what it does not know: while that one surely carries it. */
@@ -76,6 +78,7 @@ export const timingOf = ({ heartbeatMs, heartbeatCount, graceMs }: TimingSetting
     foundMs: 5 * silenceMs,
     revoteMs: 2 * heartbeatMs,
     newTurnMs: 10 * silenceMs,
+    defenceMs: 10 * silenceMs,
     lingerMs: 20 * silenceMs,
     handBackMs: 15 * silenceMs,
   };
