@@ -14,12 +14,14 @@ import { run } from '../../lab/host/command.ts';
 import { instanceOf } from '../../lab/host/instance.ts';
 import { until } from '../../lab/host/wait.ts';
 import type { RunningStream } from '../../lab/inside/pod-client.ts';
+import { askAll } from '../../lab/observer/questions.ts';
 import { processesOn } from '../../lab/power.ts';
+import { ip } from '../../src/core/testing/address.ts';
 import { eip, ways } from '../e2e/egress-world.ts';
 import { FailoverWorld, watched } from '../e2e/failover-world.ts';
 import { talker } from '../e2e/talker.ts';
 import { tellOfLab } from '../e2e/witness.ts';
-import { newScene, type Random, randomOf, type Standing, strike } from './faults.ts';
+import { newScene, type Random, randomOf, type Scene, type Standing, strike } from './faults.ts';
 
 const seed = Number(process.env.SALLYPORT_SEED ?? 20261115);
 const minutes = Number(process.env.SALLYPORT_MINUTES ?? 5);
@@ -33,6 +35,11 @@ const shortestPauseMs = 300;
 // Faults that come one upon the other move an EIP to and fro, but no take-over is quicker than this. Two owners at once are:
 // clients and the pods on both gateway nodes send every few milliseconds.
 const inTurnMs = 100;
+const mixedLimitMs = 1_000;
+// But where an agent died and its tunnel was cut at once: until the agent is back, or its kernel lets go by itself.
+const doubledForMs = 28_000;
+// Somebody at the router asks so often by ARP and neighbour discovery who has the EIP: whoever holds it answers.
+const askEveryMs = 50;
 
 describe('chaos', () => {
   let world: FailoverWorld;
@@ -55,17 +62,18 @@ describe('chaos', () => {
         streams.push(await world.egress.client(name).stream(question, { everyMs: 100, isKept: false }));
       }
     }
+    context.after(askAll(world.lab, [ip(watched.ipv4), ip(watched.ipv6)], askEveryMs));
     const memory: number[] = [memoryOfAgents()];
     let quietSinceMs = Date.now();
     let longestMs = episodeMs;
     // Another one is begun if it will end in time, quiet point and all, going by the longest so far.
     for (let episode = 1; performance.now() + longestMs < endMs; episode += 1) {
       const startMs = performance.now();
-      const story = await misbehave();
+      const { story, doubledAtMs } = await misbehave();
       const place = `SALLYPORT_SEED=${seed}, episode ${episode}:\n${story.join('\n')}`;
       // At once, not with the outcome: a run may be broken off.
       console.log(place);
-      const mixedMs = await expectQuiet(place, streams, quietSinceMs);
+      const mixedMs = await expectQuiet(place, streams, quietSinceMs, doubledAtMs);
       const seconds = ((performance.now() - startMs) / 1_000).toFixed(0);
       console.log(`quiet after ${seconds} s; frames of two owners alternated for ${mixedMs.toFixed(0)} ms at the most`);
       quietSinceMs = Date.now();
@@ -79,7 +87,7 @@ describe('chaos', () => {
   });
 
   /** One episode: faults by chance, each undone at some time; at its end all of them. Tells what was done. */
-  const misbehave = async (): Promise<string[]> => {
+  const misbehave = async (): Promise<{ readonly story: string[] } & Pick<Scene, 'doubledAtMs'>> => {
     const story: string[] = [];
     const standing: Standing[] = [];
     const over: Promise<void>[] = [];
@@ -112,7 +120,7 @@ describe('chaos', () => {
       stop.abort();
       await churning;
     }
-    return story;
+    return { story, doubledAtMs: scene.doubledAtMs };
   };
 
   /** Makes, edits and deletes policies of pods that nobody runs, until told to stop. Refusals are part of it. */
@@ -143,7 +151,12 @@ describe('chaos', () => {
    * All is well again after a while, and was never wrong in what must not be wrong even for a moment. Returns the longest time in
    * which an EIP was seen of two nodes in turn.
    */
-  const expectQuiet = async (place: string, streams: readonly RunningStream[], sinceMs: number): Promise<number> => {
+  const expectQuiet = async (
+    place: string,
+    streams: readonly RunningStream[],
+    sinceMs: number,
+    doubledAtMs: readonly number[],
+  ): Promise<number> => {
     const undoneMs = Date.now();
     let missing = '';
     let longestMs = 0;
@@ -175,7 +188,12 @@ describe('chaos', () => {
         longestMs = Math.max(longestMs, mixedMs);
         const seen = [...spellsFrom(ip, atMs - 1_000), ...moves].join('\n');
         const when = `from ${new Date(atMs).toISOString()} on`;
-        assert.ok(mixedMs <= 1_000, `${ip} had two owners for ${mixedMs.toFixed(0)} ms ${when}\n${place}\n${seen}`);
+        const isDoubled = doubledAtMs.some((at) => atMs >= at && atMs + mixedMs <= at + doubledForMs);
+        if (isDoubled) console.log(`${ip} had two owners for ${mixedMs.toFixed(0)} ms by two faults at once`);
+        assert.ok(
+          isDoubled || mixedMs <= mixedLimitMs,
+          `${ip} had two owners for ${mixedMs.toFixed(0)} ms ${when}\n${place}\n${seen}`,
+        );
       }
     }
     assert.equal(world.observer.lostFrames, 0);

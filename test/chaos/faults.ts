@@ -1,4 +1,5 @@
 /** What chaos may do to a lab, drawn by chance. Each fault says what it did, and returns how it is undone if it lasts. */
+import { around, setCuts } from '../../lab/faults/cuts.ts';
 import { losses } from '../../lab/faults/losses.ts';
 import { agentPattern, overload, pause } from '../../lab/faults/processes.ts';
 import type { Lab } from '../../lab/lab.ts';
@@ -36,9 +37,11 @@ export interface Scene {
   readonly lost: Set<string>;
   /** Gateway node -> when it was last kept from being heard. */
   readonly unheardAtMs: Map<string, number>;
+  /** When two owners were made by two faults at once, by the clock of the wall. */
+  readonly doubledAtMs: number[];
 }
 
-export const newScene = (): Scene => ({ lost: new Set(), unheardAtMs: new Map() });
+export const newScene = (): Scene => ({ lost: new Set(), unheardAtMs: new Map(), doubledAtMs: [] });
 
 interface ChaosFault {
   /** How often it is drawn, beside the others. */
@@ -63,6 +66,8 @@ const isLettingGo = ({ unheardAtMs }: Scene, node: string): boolean =>
   performance.now() - (unheardAtMs.get(node) ?? -Infinity) < letGoMs;
 // An owner that takes longer fails the test: that is as long as two may be seen.
 const letGoMs = 1_000;
+/** For how long the agent of an owner stands still: less and more than the lease of its kernel (27 s) and the grace (30 s). */
+const stallsSeconds = [1, 5, 29, 120] as const;
 const agentReadyUrl = 'http://127.0.0.1:7790/readyz';
 const controllerPattern = /main\S* controller/;
 const parts = ['kube-apiserver', 'etcd'] as const;
@@ -99,6 +104,33 @@ const faults: readonly ChaosFault[] = [
       const ms = Math.round(500 + 3_000 * random());
       await pause(lab, [node], agentPattern, ms);
       return { what: `agent of ${node} stopped for ${ms} ms` };
+    },
+  },
+  {
+    weight: 2,
+    async act(lab, random, scene) {
+      const node = oneOf(random, gateways(lab));
+      const seconds = oneOf(random, stallsSeconds);
+      if (scene.lost.has(node) || isLettingGo(scene, node) || !(await hasAgent(lab, node))) return undefined;
+      scene.lost.add(node);
+      const over = pause(lab, [node], agentPattern, 1_000 * seconds).then(() => void scene.lost.delete(node));
+      return { what: `agent of ${node} stands still for ${seconds} s`, over };
+    },
+  },
+  {
+    weight: 1,
+    async act(lab, random, { lost, unheardAtMs, doubledAtMs }) {
+      const node = oneOf(random, gateways(lab));
+      if (nodes(lab).some((other) => lost.has(other)) || !(await hasAgent(lab, node))) return undefined;
+      lost.add(node);
+      doubledAtMs.push(Date.now());
+      await Promise.all([lab.kill(node, agentPattern), setCuts(lab, around(node, nodes(lab), 'tunnel'))]);
+      unheardAtMs.set(node, performance.now());
+      const undo = async () => {
+        await setCuts(lab, []);
+        lost.delete(node);
+      };
+      return { what: `${node}: agent killed and tunnel cut`, undo };
     },
   },
   {

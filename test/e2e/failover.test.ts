@@ -9,6 +9,7 @@ import { agentPattern, overload, pause } from '../../lab/faults/processes.ts';
 import { until } from '../../lab/host/wait.ts';
 import { describeMoves, tellOutages } from './failover-moves.ts';
 import { describePartitions } from './failover-partitions.ts';
+import { describeReturn, describeStalls } from './failover-stalls.ts';
 import { FailoverWorld, policyKey, type Trial, told, watched } from './failover-world.ts';
 import { tellOfLab } from './witness.ts';
 
@@ -132,6 +133,11 @@ describe('failover', () => {
   describeMoves(() => world);
 
   describePartitions(() => world);
+
+  // Longer than the lease of the kernel and than the grace. 1, 5, 29 and 120 s are drawn in test/chaos.
+  describeStalls(() => world, [35]);
+
+  describeReturn(() => world);
 
   test('the controllers are gone and a gateway node is lost: another takes over; later the record follows', async () => {
     const scale = (replicas: number) =>
