@@ -297,6 +297,15 @@ describe('Grip', () => {
     assert.deepEqual(said, [`announce ${eip}`, `announce ${pair}`]);
   });
 
+  it('knows which EIP an address belongs to: a conflict about either address of a pair is one about the EIP', async () => {
+    const { grip } = await open();
+    grip.setReady(both);
+    assert.deepEqual(
+      [eip, pair, other].map((one) => grip.eipOf(one)),
+      [eip, eip, other],
+    );
+  });
+
   it('holds all for one lease: what comes later ends with the rest', async () => {
     const { clock, gate, grip } = await open();
     grip.setReady(both);
