@@ -87,6 +87,8 @@ test('a kernel that has let go of its EIPs by itself does not answer a knock, so
   assert.equal(await answers(), true, 'it holds nothing');
   gate.hold(held, 60_000);
   assert.equal(await answers(), true, 'it holds');
+  gate.hold([], 60_000);
+  // On top of nothing: the kernel is told what comes only.
   gate.hold(held, 1);
   while (await world.isAnswered(ipv4)) assert.equal(gate.cover([ipv4]), undefined);
   assert.equal(await answers(), false, 'it has let go');

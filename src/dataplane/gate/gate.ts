@@ -171,7 +171,8 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
       const answered = load([
         fill('arp', HELD, held4.filter(isAnswered)),
         fill('ip6', HELD, held6.filter(isAnswered)),
-        ...(isAdding ? [] : knockIn(held.length > 0 ? leaseMs : undefined)),
+        // What comes on top of something ends with it, and so do the answers to knocks.
+        ...(isAdding && holding?.size !== 0 ? [] : knockIn(held.length > 0 ? leaseMs : undefined)),
       ]);
       const signature = Buffer.alloc(4);
       signature.writeUInt32LE(sign());
