@@ -6,7 +6,7 @@
 import { nodeSettingsOf } from '../../src/agent/settings.ts';
 import { Config } from '../../src/api/config.ts';
 import type { HostView, NodeInput, NodeOwnership } from '../../src/core/node/input.ts';
-import { standFor } from '../../src/core/ownership/planned.ts';
+import { standFor } from '../../src/core/ownership/node-group.ts';
 import { type ApiObject, type PodObject, projectPod } from '../../src/core/project/index.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../src/core/testing/objects.ts';
 import { viewOf, type World } from '../../src/core/testing/world.ts';

@@ -274,7 +274,7 @@ export class Agent {
         this.chronicle.uplink(happening);
         break;
       case 'event':
-        this.chronicle.ownership(happening);
+        this.chronicle.ownership(happening, this.#steward.nameOf(happening.eip));
         break;
       default:
         happening satisfies never;
@@ -300,7 +300,8 @@ export class Agent {
     const outcome = this.#outcome;
     if (outcome === undefined) return;
     const [electorate, opened] = [this.#steward.electorate(), this.#steward.opened()];
-    this.#reporter.set(reportOf(outcome, { electorate, opened }), outcome.revisions, this.#steward.isSettled());
+    const owning = { electorate, opened, nodeGroups: this.#steward.nodeGroups() };
+    this.#reporter.set(reportOf(outcome, owning), outcome.revisions, this.#steward.isSettled());
   }
 
   /** While nothing is under way, all that the caches hold is in the kernel, also what made no difference to it. */

@@ -57,11 +57,11 @@ export class Chronicle {
     this.#deps.log.warn({ component: 'uplink' }, what);
   }
 
-  /** An EIP was taken over, or let go. */
-  ownership(happening: Extract<Happening, { readonly kind: 'event' }>): void {
+  /** An EIP or a node group was taken over, or let go; `name` is how people call it. */
+  ownership(happening: Extract<Happening, { readonly kind: 'event' }>, name: string): void {
     const { node, metrics, log } = this.#deps;
     const { reason, cause, eip, epoch, took } = happening;
-    const note = ownershipNote(happening, node);
+    const note = ownershipNote(happening, name, node);
     metrics.ownership(happening);
     const ms = took === undefined ? {} : { ms: Math.round(took.detectionMs + took.claimMs) };
     log.info({ component: 'ownership', reason, eip, ...ms }, `${note.slice(0, -1)}, epoch ${epoch}.`);
@@ -86,11 +86,15 @@ export class Chronicle {
   }
 }
 
-const ownershipNote = ({ reason, cause, eip, other }: Extract<Happening, { kind: 'event' }>, node: string): string => {
+const ownershipNote = (
+  { reason, cause, other }: Extract<Happening, { kind: 'event' }>,
+  name: string,
+  node: string,
+): string => {
   const whom = other === undefined ? '' : ` (${reason === 'EipTakenOver' ? 'before' : 'next'}: ${other})`;
   return reason === 'EipTakenOver'
-    ? `Node ${node} owns ${eip} from now on: ${cause}${whom}.`
-    : `Node ${node} has let ${eip} go: ${cause}${whom}.`;
+    ? `Node ${node} owns ${name} from now on: ${cause}${whom}.`
+    : `Node ${node} has let ${name} go: ${cause}${whom}.`;
 };
 
 const repairedNote: Readonly<Record<KernelPart, string>> = {

@@ -127,6 +127,7 @@ const refusedOf = (policy: PolicyView, substitute: PolicyView, refusal: string):
 
 const noBinding: RecordedBinding = {
   eip: { ipv4: undefined, ipv6: undefined },
+  gateway: undefined,
   node: undefined,
   slot: undefined,
   epoch: 0,

@@ -15,6 +15,7 @@ import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { Revisions } from './gather.ts';
 import type { Outcome } from './keeper.ts';
+import type { HeldGroup } from './ownership/record.ts';
 
 /** The part of the status that the agent owns, without the heartbeat. */
 export type Report = Required<Pick<EgressTunnelStatus, 'tunnel' | 'report'>>;
@@ -125,10 +126,12 @@ export interface Owning {
   readonly electorate: Electorate | undefined;
   /** The addresses that the gate lets answer; undefined where there is none, and all claims do. */
   readonly opened: ReadonlySet<Ip> | undefined;
+  /** The node groups that the node serves. */
+  readonly nodeGroups: readonly HeldGroup[];
 }
 
 /** The report of an outcome. An EIP is reported when whoever asks the network for it is answered, and not before. */
-export const reportOf = ({ desired, host, problems }: Outcome, { electorate, opened }: Owning): Report => {
+export const reportOf = ({ desired, host, problems }: Outcome, { electorate, opened, nodeGroups }: Owning): Report => {
   const parent = host?.parent;
   // The interface is named when the tunnel device stands on it: that is how the controller knows that it does.
   const hasTunnel = desired?.network.links.some(({ kind }) => kind === 'vxlan') === true;
@@ -138,6 +141,7 @@ export const reportOf = ({ desired, host, problems }: Outcome, { electorate, ope
       eips: (desired?.claims ?? [])
         .filter(({ ip }) => opened === undefined || opened.has(ip))
         .map(({ ip }) => ({ ip, epoch: desired?.epochs.get(ip) ?? 0 })),
+      ...(nodeGroups.length === 0 ? {} : { nodeGroups: [...nodeGroups] }),
       ...(electorate === undefined ? {} : { electorate: electorateStatus(electorate) }),
       ...problemsStatus(problems),
     },

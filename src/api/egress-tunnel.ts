@@ -48,6 +48,12 @@ const HeldEip = z.object({
   epoch: z.int().min(0).describe('How often the EIP has changed its node; the higher epoch is the owner.'),
 });
 
+const HeldGroup = z.object({
+  gateway: z.string().describe('The gateway of the policies.'),
+  node: z.string().describe('The node that the policies are recorded with; another one than this after a take-over.'),
+  epoch: z.int().min(0).describe('How often the policies have changed the node that serves them.'),
+});
+
 const Problem = z.object({
   reason: z.string().describe('Why, as one of the reasons listed in the reference.'),
   message: z.string().describe('The same for people, with names and values.'),
@@ -64,6 +70,10 @@ const NodeReport = z.object({
     .describe('The resourceVersion up to which the kernel of the node reflects all EgressClusterPolicies.')
     .optional(),
   eips: z.array(HeldEip).describe('The EIPs that the node holds.').optional(),
+  nodeGroups: z
+    .array(HeldGroup)
+    .describe('The policies that leave with the address of this node, as gateway nodes have agreed.')
+    .optional(),
   electorate: Electorate.describe(
     'The electorate in force in the agent; reported by gateway nodes and voters only.',
   ).optional(),

@@ -111,7 +111,14 @@ export const Eip = z.object({
 /** The record of an allocation: the controller rebuilds its memory from it. */
 export const PolicyStatus = z.object({
   eip: Eip.describe('The EIP that was allocated.').optional(),
-  node: z.string().describe('The gateway node that carries the EIP.').optional(),
+  gateway: z
+    .string()
+    .describe('The gateway whose node serves the policy; recorded where `useNodeIP` leaves no EIP that tells it.')
+    .optional(),
+  node: z
+    .string()
+    .describe('The gateway node that carries the EIP, or that serves the policy with its own address.')
+    .optional(),
   slot: z
     .int()
     .min(1)

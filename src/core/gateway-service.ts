@@ -4,8 +4,9 @@ import type { Demand } from './demand.ts';
 import { eipText, type Holders, type Pair } from './eip-pairs.ts';
 import { type Finding, finding } from './finding.ts';
 import type { GatewayPools } from './gateway-pools.ts';
-import { type IpFamily, ofFamily } from './ip/index.ts';
+import { type Ip, type IpFamily, ofFamily } from './ip/index.ts';
 import { matches } from './labels.ts';
+import { nodeGroupKey } from './ownership/node-group.ts';
 import { type GatewayNode, type Load, type Place, placeAll } from './placement.ts';
 import { isSameList } from './same.ts';
 import type { Eip, GatewaySpecView, NodeView, PolicyKey, PolicySpecView, TunnelView } from './view.ts';
@@ -126,7 +127,7 @@ const serve = (
       if (gateway.isDeleting && policy.recorded.slot === undefined) {
         const what = `Gateway ${gateway.name} of policy ${policy.key} is being deleted.`;
         refused.set(policy.key, finding('GatewayDeleting', what));
-      } else granted.set(policy.key, { eip: undefined, load: loadOfNodeIp(applicant) });
+      } else granted.set(policy.key, { eip: undefined, load: loadOfNodeIp(applicant, gateway.name) });
     } else if (decision.ok) {
       const pair = decision.value;
       const load = loadByPair.get(pair) ?? loadOfPair(pair);
@@ -144,6 +145,7 @@ const loadOfPair = (pair: Pair): Load => {
   return {
     name: eipText(pair),
     ips: [pair.ipv4, pair.ipv6].filter((ip) => ip !== undefined),
+    keyAt: undefined,
     policies: pair.policies.map(({ key }) => key),
     recordedNodes: keepers.map(({ recorded }) => recorded.node).filter((node) => node !== undefined),
     epoch: keepers[0]?.recorded.epoch ?? 0,
@@ -151,16 +153,18 @@ const loadOfPair = (pair: Pair): Load => {
   };
 };
 
-const loadOfNodeIp = ({ policy, spec }: Applicant): Load => {
-  const { eip, node } = policy.recorded;
+const loadOfNodeIp = ({ policy, spec }: Applicant, gateway: string): Load => {
+  const { eip, node, gateway: gatewayBefore, epoch } = policy.recorded;
   // The node of an EIP that the policy had before says nothing about where its traffic should leave now.
   const hadNodeIp = node !== undefined && eip.ipv4 === undefined && eip.ipv6 === undefined;
+  const keyAt = (name: string): Ip => nodeGroupKey({ gateway, node: name });
   return {
     name: policy.key,
-    ips: [],
+    ips: hadNodeIp ? [keyAt(node)] : [],
+    keyAt,
     policies: [policy.key],
     recordedNodes: hadNodeIp ? [node] : [],
-    epoch: 0,
+    epoch: gatewayBefore === gateway ? epoch : 0,
     neededFamilies: familiesOfDestinations(spec),
   };
 };

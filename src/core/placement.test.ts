@@ -301,24 +301,6 @@ describe('a node that only Kubernetes calls NotReady', () => {
   });
 });
 
-describe('policies with the node IP', () => {
-  it('are spread over the nodes', () => {
-    const planned = step(cluster(8, {}, { useNodeIP: true }));
-    assert.deepEqual(nodesByPolicy(planned).toSorted(), ['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd']);
-  });
-
-  it('go to a node that has an address of the family they need', () => {
-    const world = cluster(0, {}, {}, ['a', 'b']);
-    world.nodes.set('b', nodeObject('b', ['10.0.0.2', 'fd10::2']));
-    putPolicy(world, policyObject('red/six', { gateway: 'g', useNodeIP: true, destSubnet: ['2001:db8::/32'] }));
-    assert.equal(bindingText(step(world), 'red/six'), 'node IP on b');
-    world.nodes.set('b', nodeObject('b', ['10.0.0.2']));
-    const [policy] = step(world).policies;
-    assert.equal(policy?.allocated.reason, 'NodeLacksFamily');
-    assert.match(policy?.allocated.sentence ?? '', /No node of gateway g has the address that policy red\/six needs/);
-  });
-});
-
 describe('rebinding', () => {
   it('to another gateway takes an EIP and a slot there and moves nobody else', () => {
     const world = cluster(3);

@@ -21,11 +21,14 @@ import type { PolicyKey } from './view.ts';
 export interface Load {
   /** Decides ties; the address, or the policy. */
   readonly name: string;
+  /** What nodes agree on: the EIP, or what stands for the node group that the policy is recorded in. */
   readonly ips: readonly Ip[];
+  /** For a policy with the address of its node: what stands for its node group if it is recorded with another node. */
+  readonly keyAt: ((node: string) => Ip) | undefined;
   readonly policies: readonly PolicyKey[];
   /** Nodes on record, the one of the latest epoch first, then the one of the oldest policy. */
   readonly recordedNodes: readonly string[];
-  /** The latest epoch on record; 0 when there is none. */
+  /** The latest epoch on record of what nodes agree on; 0 when there is none. */
   readonly epoch: number;
   /** Families that the node itself must have an address of. */
   readonly neededFamilies: readonly IpFamily[];
@@ -98,7 +101,7 @@ export const placeAll = (
       .map((ip) => moves.get(ip))
       .filter((name) => name !== undefined)
       .filter((name) => carrierByName.get(name)?.node.isReady === true);
-    const latest = load.recordedNodes.length === 0 ? undefined : latestOf(load);
+    const latest = load.recordedNodes.length === 0 ? undefined : latestOf(load.ips);
     const takenOver = latest !== undefined && latest.epoch > load.epoch ? [latest.node] : [];
     const names = [...wished, ...takenOver, ...load.recordedNodes, ...(latest === undefined ? [] : [latest.node])];
     const kept = names.find((name) => canCarry(carrierByName.get(name), load));
@@ -115,7 +118,7 @@ export const placeAll = (
     loads.map((load) => {
       const owner = ownerOf.get(load);
       const node = owner ?? load.recordedNodes.find((name) => matching.has(name));
-      const epoch = owner === undefined ? load.epoch : epochOf(load, owner, latestOf(load));
+      const epoch = owner === undefined ? load.epoch : epochOf(load, owner, latestOf);
       return [load, { node, isServing: owner !== undefined, epoch }];
     }),
   );
@@ -130,8 +133,10 @@ interface Held {
   readonly epoch: number;
 }
 
-/** Tells who holds a load in the latest epoch; of several the first of the list. */
-const latestHolders = (nodes: readonly Holder[], others: readonly Holder[]): ((load: Load) => Held | undefined) => {
+/** Tells who holds any of these in the latest epoch; of several the first of the list. */
+type LatestOf = (ips: readonly Ip[]) => Held | undefined;
+
+const latestHolders = (nodes: readonly Holder[], others: readonly Holder[]): LatestOf => {
   const latestByIp = new Map<Ip, Held>();
   for (const { name, held } of [...nodes, ...others]) {
     for (const [ip, epoch] of held) {
@@ -139,17 +144,22 @@ const latestHolders = (nodes: readonly Holder[], others: readonly Holder[]): ((l
       if (latest === undefined || epoch > latest.epoch) latestByIp.set(ip, { node: name, epoch });
     }
   }
-  return ({ ips }) =>
+  return (ips) =>
     ips.reduce<Held | undefined>((latest, ip) => {
       const held = latestByIp.get(ip);
       return held !== undefined && held.epoch > (latest?.epoch ?? -1) ? held : latest;
     }, undefined);
 };
 
-/** What is on record, unless somebody else than the node has the EIP since, or another node is to be recorded. */
-const epochOf = ({ epoch, recordedNodes }: Load, node: string, latest: Held | undefined): number => {
-  if (latest === undefined || latest.epoch <= epoch) return epoch;
+/**
+ * What is on record, unless somebody else than the node has the EIP since, or another node is to be recorded. A policy with
+ * the address of its node is in another node group then, which has epochs of its own.
+ */
+const epochOf = ({ epoch, ips, keyAt, recordedNodes }: Load, node: string, latestOf: LatestOf): number => {
   const isOnRecord = recordedNodes[0] === node;
+  if (keyAt !== undefined && !isOnRecord) return latestOf([keyAt(node)])?.epoch ?? 0;
+  const latest = latestOf(ips);
+  if (latest === undefined || latest.epoch <= epoch) return epoch;
   return isOnRecord && latest.node === node ? epoch : latest.epoch;
 };
 

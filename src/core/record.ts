@@ -14,12 +14,15 @@ import type { Eip, PolicyKey } from './view.ts';
  * The binding of a policy: the record that allocation is stable against. Empty for a refused policy. Without an EIP there is
  * no `eip`: an API server that takes the last field out of an object makes it null, which it then refuses.
  */
-export const recordPolicy = ({ binding }: PolicyPlan): Pick<PolicyStatus, 'eip' | 'node' | 'slot' | 'epoch'> => {
+export const recordPolicy = ({
+  binding,
+  gateway,
+}: PolicyPlan): Pick<PolicyStatus, 'eip' | 'gateway' | 'node' | 'slot' | 'epoch'> => {
   if (binding === undefined) return {};
   const { eip, node, slot, epoch } = binding;
   const recorded = recordEip(eip);
   return {
-    ...(Object.keys(recorded).length === 0 ? {} : { eip: recorded }),
+    ...(Object.keys(recorded).length === 0 ? { gateway } : { eip: recorded }),
     ...(node === undefined ? {} : { node }),
     ...(slot === undefined ? {} : { slot }),
     ...(epoch === 0 ? {} : { epoch }),

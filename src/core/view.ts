@@ -179,6 +179,8 @@ export type AppliedTo =
 /** The binding that the status of a policy records. A binding without addresses but with a slot uses the node IP. */
 export interface RecordedBinding {
   readonly eip: Eip;
+  /** Recorded without an EIP only: what has an EIP is of the gateway that has it in its pools. */
+  readonly gateway: string | undefined;
   readonly node: string | undefined;
   readonly slot: number | undefined;
   /** The epoch of the EIP that was known when the node was recorded; 0 when none was. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
+import { nodeGroupKey } from '../../core/ownership/node-group.ts';
 import type { Held, HoldMode } from '../../core/ownership/port.ts';
 import { ip } from '../../core/testing/address.ts';
 import { createFakeGate } from '../../dataplane/gate/testing/fake-gate.ts';
@@ -103,6 +104,21 @@ describe('Grip', () => {
       ],
     );
     assert.deepEqual(said, [`announce ${eip}`, `announce ${pair}`]);
+  });
+
+  it('holds a node group, for which no connection is brought and nothing goes to the other node of a move', async () => {
+    const group = nodeGroupKey({ gateway: 'out', node: 'a' });
+    const asked: (readonly Ip[])[] = [];
+    const { gate, grip, said } = await open([], (ips) => {
+      asked.push(ips);
+      return undefined;
+    });
+    grip.setHops(new Map([['b', [ip('fd31::2')]]]));
+    grip.setReady(new Map([[group, []]]));
+    grip.hold([{ ...held(group, 'prepared'), other: 'b' }]);
+    assert.deepEqual([said, asked, [...gate.others()]], [[`prepared ${group}`], [], []]);
+    grip.hold([held(group)]);
+    assert.deepEqual([gate.answered(), asked], [[group], []]);
   });
 
   it('carries and prepares without answering', async () => {

@@ -6,6 +6,7 @@
  */
 import { familyOf, type Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
+import { isNodeGroupKey } from '../../core/ownership/node-group.ts';
 import type { Held } from '../../core/ownership/port.ts';
 import { isSameSet } from '../../core/same.ts';
 import type { Announcer } from '../../dataplane/announce/announcer.ts';
@@ -170,13 +171,14 @@ export class Grip {
 
   /** Where goes what belongs to no connection here. A node that has handed an EIP over stays ready for longer than it gets anything. */
   #otherOf({ mode, other }: Held, ip: Ip): Pick<Hold, 'other'> {
+    if (isNodeGroupKey(ip)) return {};
     const via = this.#hops.get(other ?? '')?.find((hop) => familyOf(hop) === familyOf(ip));
     if (via === undefined) return {};
     const { handBackMs } = this.#deps;
     return { other: { via, forMs: mode === 'carried' ? 2 * handBackMs : handBackMs } };
   }
 
-  // An EIP that does not lie ready has no address that anybody could answer for: its own name is enough to hold it.
+  // An EIP that does not lie ready has no address that anybody could answer for, nor has a node group: its own name is enough to hold it.
   #claimsOf(eip: Ip): readonly Claim[] {
     const claims = [...(this.#ready.get(eip) ?? []), ...(this.#awaited.get(eip) ?? [])];
     return claims.length > 0 ? claims : [{ ip: eip, interfaces: [] }];
@@ -206,7 +208,7 @@ export class Grip {
     for (const eip of this.#coming) if (!now.has(eip)) this.#coming.delete(eip);
     const fresh = [...owned].filter((eip) => modeBefore.get(eip) !== 'owned');
     if (fresh.length === 0) return;
-    const brought = this.#deps.bring(this.#addressesOf(fresh), false);
+    const brought = this.#connectionsOf(fresh, false);
     if (brought === undefined) return;
     this.#shutUntil(
       brought,
@@ -231,8 +233,11 @@ export class Grip {
     this.#deps.onOpened([...now]);
   }
 
-  #addressesOf(eips: readonly Ip[]): readonly Ip[] {
-    return eips.flatMap((eip) => this.#claimsOf(eip).map(({ ip }) => ip));
+  /** Connections of a node group have the address of the node before, and are of no use to another one. */
+  #connectionsOf(eips: readonly Ip[], isPlanned: boolean): Promise<void> | undefined {
+    const carried = eips.filter((eip) => !isNodeGroupKey(eip));
+    const ips = carried.flatMap((eip) => this.#claimsOf(eip).map(({ ip }) => ip));
+    return ips.length === 0 ? undefined : this.#deps.bring(ips, isPlanned);
   }
 
   #tellPrepared(): void {
@@ -242,7 +247,7 @@ export class Grip {
     const fresh = [...eips.difference(this.#prepared)];
     this.#prepared = eips;
     if (fresh.length === 0) return;
-    const brought = this.#deps.bring(this.#addressesOf(fresh), true);
+    const brought = this.#connectionsOf(fresh, true);
     if (brought === undefined) {
       this.#deps.onPrepared(fresh);
       return;

@@ -20,7 +20,7 @@ export const mirrorPlanOf = (facts: MirrorFacts): MirrorPlan => {
   const { node, holds, plan, recorded, rosters, addresses, replyMark } = facts;
   const isKept = (eip: Ip): boolean => {
     const record = recorded.get(eip);
-    return record !== undefined && rosterOf(rosters, record.eip)?.keepsConnections === true;
+    return record !== undefined && rosterOf(rosters, record)?.keepsConnections === true;
   };
   const ipsOf = (eip: Ip): Ip[] => {
     const { ipv4, ipv6 } = recorded.get(eip)?.eip ?? { ipv4: undefined, ipv6: undefined };
@@ -29,6 +29,8 @@ export const mirrorPlanOf = (facts: MirrorFacts): MirrorPlan => {
   const owned: MirroredEip[] = [];
   const awaited: Ip[] = [];
   for (const { eip, candidates } of plan.eips) {
+    // Connections of a node group have the address of their node: nobody else can carry them on.
+    if (recorded.get(eip)?.group !== undefined) continue;
     const isOwned = holds.get(eip)?.mode === 'owned';
     if (isOwned) {
       const others = candidates.filter((candidate) => candidate !== node);

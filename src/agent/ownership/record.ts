@@ -6,6 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Ip } from '../../core/ip/index.ts';
 import type { Claim, NodeDesired } from '../../core/node/desired.ts';
 import { remember } from '../../core/node/remember.ts';
+import { isNodeGroupKey, type NodeGroup } from '../../core/ownership/node-group.ts';
 import {
   createRecordedEips,
   type KnownOwner,
@@ -15,12 +16,17 @@ import {
   type Roster,
   readyNodes,
 } from '../../core/ownership/planned.ts';
-import type { Electorate, OwnershipPlan } from '../../core/ownership/port.ts';
+import type { Electorate, Held, OwnershipPlan } from '../../core/ownership/port.ts';
 import { isSameMap, isSameSet } from '../../core/same.ts';
 import type { TunnelView } from '../../core/view.ts';
 import type { OwnershipFacts } from '../gather.ts';
 import type { Hops, ReadyEips } from '../heartbeat/grip.ts';
 import { addressesOf, hopsOf } from './places.ts';
+
+/** A node group that a node serves. */
+export interface HeldGroup extends NodeGroup {
+  readonly epoch: number;
+}
 
 export class OwnershipRecord {
   readonly #node: string;
@@ -37,6 +43,7 @@ export class OwnershipRecord {
   readonly #ownersIn = remember(ownersOf, isSameMap(Object.is));
   readonly #addressesIn = remember(addressesOf, isSameMap(Object.is));
   readonly #hopsIn = remember(hopsOf, isSameMap(isDeepStrictEqual));
+  readonly #familiesIn = remember(familiesIn, isSameMap(Object.is));
   readonly #readyOf = remember(byEip, isDeepStrictEqual);
   readonly #awaitedOf = remember(byEip, isDeepStrictEqual);
   #electorate: Electorate | undefined;
@@ -51,10 +58,27 @@ export class OwnershipRecord {
     return this.#eipsIn(this.#facts().policies);
   }
 
-  /** Both addresses of an EIP; none of one that is not recorded. */
+  /** What the gate holds for an EIP: both addresses; for a node group what stands for it; nothing for what is not recorded. */
   addressesOf(eip: Ip): readonly Ip[] {
-    const { ipv4, ipv6 } = this.eips().get(eip)?.eip ?? { ipv4: undefined, ipv6: undefined };
-    return [ipv4, ipv6].filter((ip) => ip !== undefined);
+    const record = this.eips().get(eip);
+    if (record?.group !== undefined) return [eip];
+    return [record?.eip.ipv4, record?.eip.ipv6].filter((ip) => ip !== undefined);
+  }
+
+  /** The node groups among what a node holds. */
+  groupsIn(holds: ReadonlyMap<Ip, Held>): readonly HeldGroup[] {
+    const eips = this.eips();
+    return [...holds.values()].flatMap(({ eip, epoch, mode }) => {
+      const group = eips.get(eip)?.group;
+      return group === undefined || mode !== 'owned' ? [] : [{ ...group, epoch }];
+    });
+  }
+
+  /** How people call an EIP, or a node group. */
+  nameOf(eip: Ip): string {
+    const group = this.eips().get(eip)?.group;
+    if (group !== undefined) return `node group ${group.gateway}/${group.node}`;
+    return isNodeGroupKey(eip) ? `node group ${eip}` : eip;
   }
 
   /** Who votes, and who may own what; undefined before there was an electorate. */
@@ -64,7 +88,8 @@ export class OwnershipRecord {
     if (!isDeepStrictEqual(electorate ?? this.#electorate, this.#electorate)) this.#electorate = electorate;
     if (this.#electorate === undefined) return undefined;
     const nodes = this.#nodesIn(tunnels);
-    return this.#planOf(this.#electorate, this.#rostersIn(rosters), nodes, this.#readyIn(tunnels), this.eips());
+    const [ready, families] = [this.#readyIn(tunnels), this.#familiesIn(tunnels)];
+    return this.#planOf(this.#electorate, this.#rostersIn(rosters), nodes, ready, this.eips(), families);
   }
 
   /** True when this node may own EIPs, or votes on who does. */
@@ -105,23 +130,36 @@ export class OwnershipRecord {
     return this.#hopsIn(this.#facts().tunnels);
   }
 
-  /** The EIPs that lie ready in the kernel, by the address that stands for each. */
-  ready({ claims, expected, standbys }: NodeDesired): ReadyEips {
-    return this.#readyOf(this.eips(), claims, expected, standbys);
+  /** The EIPs and node groups that lie ready in the kernel, by the address that stands for each. */
+  ready({ claims, expected, standbys, nodeGroups }: NodeDesired): ReadyEips {
+    return this.#readyOf(this.eips(), nodeGroups, claims, expected, standbys);
   }
 
   /** The EIPs about which the network is being asked. */
   awaited({ awaited }: NodeDesired): ReadyEips {
-    return this.#awaitedOf(this.eips(), awaited);
+    return this.#awaitedOf(this.eips(), noGroups, awaited);
   }
 }
 
-/** Claims by the address that stands for their EIP. */
-const byEip = (eips: ReadonlyMap<Ip, RecordedEip>, ...claims: readonly (readonly Claim[])[]): ReadyEips => {
+const noGroups: ReadonlySet<Ip> = new Set();
+
+/** How many families a node has addresses of, as its agent reports. */
+const familiesIn = (tunnels: readonly TunnelView[]): ReadonlyMap<string, number> =>
+  new Map(
+    tunnels.map(({ node, parent }) => [node, [parent.ipv4, parent.ipv6].filter((ip) => ip !== undefined).length]),
+  );
+
+/** Claims by the address that stands for their EIP. A node group has none: nothing is announced for it. */
+const byEip = (
+  eips: ReadonlyMap<Ip, RecordedEip>,
+  groups: ReadonlySet<Ip>,
+  ...claims: readonly (readonly Claim[])[]
+): ReadyEips => {
   const claimByIp = new Map(claims.flat().map((claim) => [claim.ip, claim]));
   const found = new Map<Ip, readonly Claim[]>();
-  if (claimByIp.size === 0) return found;
+  if (claimByIp.size + groups.size === 0) return found;
   for (const [key, { eip }] of eips) {
+    if (groups.has(key)) found.set(key, []);
     const own = [eip.ipv4, eip.ipv6].map((ip) => ip && claimByIp.get(ip)).filter((claim) => claim !== undefined);
     if (own.length > 0) found.set(key, own);
   }

@@ -4,10 +4,18 @@ import { Config } from '../../api/config.ts';
 import { type Ip, setOfIps } from '../../core/ip/index.ts';
 import type { NodeDesired } from '../../core/node/desired.ts';
 import { createNodePlanner } from '../../core/node/desired-for.ts';
+import { nodeGroupKey } from '../../core/ownership/node-group.ts';
 import type { Input } from '../../core/ownership/port.ts';
 import { ip } from '../../core/testing/address.ts';
 import { nodeInput } from '../../core/testing/nodes.ts';
-import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
+import {
+  gatewayObject,
+  nodeObject,
+  type PolicyShape,
+  policyObject,
+  step,
+  worldOf,
+} from '../../core/testing/objects.ts';
 import { viewOf } from '../../core/testing/world.ts';
 import { createFakeGate, type FakeGate } from '../../dataplane/gate/testing/fake-gate.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
@@ -21,14 +29,18 @@ import { type Happening, Steward } from './steward.ts';
 
 const [eip, pair] = [ip('10.6.0.100'), ip('fd06::100')];
 
-/** Two gateway nodes and a policy with an EIP of both families. */
-const world = worldOf(
-  [nodeObject('a', ['10.6.0.11', 'fd06::11']), nodeObject('b', ['10.6.0.12', 'fd06::12'])],
-  [gatewayObject('out', { ipv4: [eip], ipv6: [pair] })],
-  [policyObject('shop/web', { gateway: 'out', allocator: 'default' })],
-);
-step(world);
-const view = viewOf(world);
+/** Two gateway nodes and a policy. */
+const viewWith = (shape: PolicyShape) => {
+  const world = worldOf(
+    [nodeObject('a', ['10.6.0.11', 'fd06::11']), nodeObject('b', ['10.6.0.12', 'fd06::12'])],
+    [gatewayObject('out', { ipv4: [eip], ipv6: [pair] })],
+    [policyObject('shop/web', { gateway: 'out', ...shape })],
+  );
+  step(world);
+  return viewOf(world);
+};
+/** With an EIP of both families. */
+const view = viewWith({ allocator: 'default' });
 const [recorded] = view.policies.map((policy) => policy.recorded.node);
 const owner = recorded ?? assert.fail('the policy has no node');
 const other = owner === 'a' ? 'b' : 'a';
@@ -313,6 +325,31 @@ describe('Steward', () => {
     assert.ok(input?.kind === 'plan');
     assert.deepEqual([input.plan.eips, input.plan.gateways, input.plan.nodes], [[], [], []]);
     assert.equal(steward.electorate(), undefined);
+  });
+
+  it('agrees on who serves a node group, which is never announced nor mirrored and is kept over a restart', async () => {
+    const nodeView = viewWith({ useNodeIP: true });
+    facts = { ...facts, policies: nodeView.policies, tunnels: nodeView.tunnels };
+    const group = {
+      gateway: 'out',
+      node: nodeView.policies[0]?.recorded.node ?? assert.fail('the policy has no node'),
+    };
+    const key = nodeGroupKey(group);
+    const heir = group.node === 'a' ? 'b' : 'a';
+    await gate.prepare();
+    gate.hold([{ ip: key, epoch: 6, isAnswered: true }], 1_000);
+    const steward = open(heir);
+    await steward.begin(new Set());
+    steward.applied(plan(nodeInput(nodeView, heir, [], { ownership: steward.ownership() })), undefined);
+    assert.deepEqual([thread().data.held, gate.answered()], [[{ eip: key, epoch: 6, mode: 'owned' }], [key]]);
+    const [input] = thread().inputs;
+    assert.ok(input?.kind === 'plan');
+    assert.deepEqual(input.plan.eips, [{ eip: key, epoch: 0, candidates: [group.node, heir] }]);
+    assert.deepEqual([...thread().ready], [[key, []]]);
+    thread().hooks.told({ kind: 'hold', held: [{ eip: key, epoch: 7, mode: 'owned' }] });
+    assert.equal(steward.ownership()?.owners.get(key), heir);
+    assert.deepEqual(steward.nodeGroups(), [{ ...group, epoch: 7 }]);
+    assert.deepEqual([steward.nameOf(key), mirrored?.plan.owned], [`node group out/${group.node}`, []]);
   });
 
   it('forgets who owned an EIP that no policy has any more: when it is given again, its record counts', async () => {

@@ -25,7 +25,7 @@ import type { ThreadData } from '../heartbeat/thread.ts';
 import type { UplinkPlace } from '../heartbeat/uplink.ts';
 import type { Mirroring } from '../mirror/mirroring.ts';
 import { mirrorPlanOf } from '../mirror/plan.ts';
-import { OwnershipRecord } from './record.ts';
+import { type HeldGroup, OwnershipRecord } from './record.ts';
 
 /** Starts the thread. */
 export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Pick<Heartbeat, keyof Heartbeat>;
@@ -101,6 +101,16 @@ export class Steward {
   /** The addresses for which the kernel answers, by the word of whoever opens the gate; undefined where there is no gate. */
   opened(): ReadonlySet<Ip> | undefined {
     return this.#isOn ? this.#opened : undefined;
+  }
+
+  /** The node groups that this node serves, as nodes have agreed. */
+  nodeGroups(): readonly HeldGroup[] {
+    return this.#isOn ? this.#record.groupsIn(this.#holds) : [];
+  }
+
+  /** How people call an EIP, or a node group. */
+  nameOf(eip: Ip): string {
+    return this.#record.nameOf(eip);
   }
 
   /** False while an EIP that is to be here by record, and lies ready or is being asked about, is not open yet: it is about to come. */

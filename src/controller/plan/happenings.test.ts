@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { PolicyStatus } from '../../api/policy.ts';
 import { conditionsOf, type Findings } from '../../core/conditions.ts';
+import { nodeGroupKey } from '../../core/ownership/node-group.ts';
 import { gatewayHappenings, policyHappenings, tunnelHappenings } from './happenings.ts';
 
 const conditions = (findings: Findings) => conditionsOf(findings, 1, undefined, new Date('2026-01-01T00:00:00Z'));
@@ -48,6 +49,20 @@ describe('a take-over', () => {
     assert.deepEqual(told(policyHappenings(status('10.6.1.1', 'a'), planned, held)), ['Normal EipMoved']);
     const known = { ...status('10.6.1.1', 'b'), epoch: 5 };
     assert.deepEqual(told(policyHappenings({ ...known, node: 'a' }, known, held)), ['Normal EipMoved']);
+  });
+
+  it('is told of a policy with the node IP, whose node group another node serves', () => {
+    const on = (node: string): PolicyStatus => ({ gateway: 'g', node, conditions: allocated });
+    const key = nodeGroupKey({ gateway: 'g', node: 'a' });
+    const serves = (node: string, ip: string) => (node === 'b' && ip === key ? 1 : undefined);
+    assert.deepEqual(policyHappenings(on('a'), on('b'), serves), [
+      {
+        type: 'Warning',
+        reason: 'EipTakenOver',
+        note: 'Node b serves the policy with its own address in place of node a.',
+      },
+    ]);
+    assert.deepEqual(told(policyHappenings(on('a'), on('c'), serves)), ['Normal EipMoved']);
   });
 
   it('is told in one sentence per node, of a gateway', () => {

@@ -5,6 +5,7 @@ import type { PolicyStatus } from '../../api/policy.ts';
 import type { ConditionType } from '../../api/reason.ts';
 import { isReason, type Reason, reasons } from '../../api/reasons.ts';
 import { listed } from '../../core/finding.ts';
+import { nodeGroupKey } from '../../core/ownership/node-group.ts';
 import type { AnyStatus } from '../../runtime/kube/owned-status.ts';
 
 /** Something that happened to an object. */
@@ -14,7 +15,7 @@ export interface Happening {
   readonly note: string;
 }
 
-/** The epoch in which a node reports to hold an EIP; undefined when it does not. */
+/** The epoch in which a node reports to hold an EIP, or what stands for a node group; undefined when it does not. */
 export type EpochHeld = (node: string, ip: string) => number | undefined;
 
 const nobody: EpochHeld = () => undefined;
@@ -63,6 +64,12 @@ const moves = (before: PolicyStatus | undefined, after: PolicyStatus, held: Epoc
     return [{ type: 'Normal', reason: 'PolicyRebound', note }];
   }
   if (before.node === after.node) return [];
+  // Policies with node addresses are in another node group now, with epochs of its own: that of the group before tells.
+  const group = to === '' && before.gateway ? nodeGroupKey({ gateway: before.gateway, node: before.node }) : '';
+  if ((held(after.node, group) ?? 0) > (before.epoch ?? 0)) {
+    const note = `Node ${after.node} serves the policy with its own address in place of node ${before.node}.`;
+    return [{ type: 'Warning', reason: 'EipTakenOver', note }];
+  }
   if (isTakenOver(after.node, { ...after.eip, epoch: after.epoch }, before.epoch, held)) {
     const note = `Node ${after.node} has taken over ${to} from node ${before.node} (epoch ${after.epoch}).`;
     return [{ type: 'Warning', reason: 'EipTakenOver', note }];

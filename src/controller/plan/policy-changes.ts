@@ -12,7 +12,7 @@ import type { Decided } from './decision.ts';
 
 /** The part of the status of a policy that is ours. */
 export const policyOwnership: Ownership<PolicyStatus> = {
-  fieldsOf: ({ eip, node, slot, epoch, matchedPods }) => ({ eip, node, slot, epoch, matchedPods }),
+  fieldsOf: ({ eip, gateway, node, slot, epoch, matchedPods }) => ({ eip, gateway, node, slot, epoch, matchedPods }),
   conditionTypes: ['Accepted', 'Allocated', 'Programmed', 'Shadowed'],
 };
 
@@ -52,8 +52,8 @@ const findingsOf = (plan: PolicyPlan, progress: Progress): Findings => ({
  * agent reads every status, so these are written less often.
  */
 export const canWait = (before: PolicyStatus | undefined, after: PolicyStatus): boolean => {
-  const outcomeOf = ({ eip, node, slot, epoch, observedGeneration, conditions = [] }: PolicyStatus) => ({
-    ...{ eip, node, slot, epoch, observedGeneration },
+  const outcomeOf = ({ eip, gateway, node, slot, epoch, observedGeneration, conditions = [] }: PolicyStatus) => ({
+    ...{ eip, gateway, node, slot, epoch, observedGeneration },
     conditions: conditions.map(({ type, reason }) => `${type} ${reason}`),
   });
   return before !== undefined && isSame(outcomeOf(before), outcomeOf(after));
@@ -61,8 +61,8 @@ export const canWait = (before: PolicyStatus | undefined, after: PolicyStatus): 
 
 /** True when the new status leaves packets where they are: agents learn nothing from it, only people do. */
 export const isForPeople = (before: PolicyStatus | undefined, after: PolicyStatus): boolean => {
-  const bindingOf = ({ eip, node, slot, epoch, observedGeneration }: PolicyStatus) => ({
-    ...{ eip, node, slot, epoch, observedGeneration },
+  const bindingOf = ({ eip, gateway, node, slot, epoch, observedGeneration }: PolicyStatus) => ({
+    ...{ eip, gateway, node, slot, epoch, observedGeneration },
   });
   return before !== undefined && isSame(bindingOf(before), bindingOf(after));
 };

@@ -2,6 +2,7 @@
  * PolicyViews are the policies as a decision sees them: what the caches hold, with the bindings that were decided last where
  * the caches do not show them yet. Of thousands of policies only those are read that changed.
  */
+import { standFor } from '../../core/ownership/node-group.ts';
 import type { PolicyPlan } from '../../core/policy-plan.ts';
 import type { PolicyChange } from '../../core/policy-plans.ts';
 import type { Eip, PolicyView, RecordedBinding } from '../../core/view.ts';
@@ -87,16 +88,15 @@ export class PolicyViews {
 const noEip: Eip = { ipv4: undefined, ipv6: undefined };
 
 /** The binding as reading the written status would give it; the record at hand is kept when it says the same. */
-const bindingOf = ({ binding }: PolicyPlan, recorded: RecordedBinding): RecordedBinding => {
+const bindingOf = ({ binding, gateway: chosen }: PolicyPlan, recorded: RecordedBinding): RecordedBinding => {
   const { eip = noEip, node, slot, epoch = 0 } = binding ?? {};
-  if (isSameBinding({ eip, node, slot, epoch }, recorded)) return recorded;
+  const gateway = binding === undefined || standFor(eip) !== undefined ? undefined : chosen;
+  if (isSameBinding({ eip, gateway, node, slot, epoch }, recorded)) return recorded;
   // The same value, so that its addresses are not read anew.
-  return { eip: isSameEip(eip, recorded.eip) ? recorded.eip : eip, node, slot, epoch };
+  return { eip: isSameEip(eip, recorded.eip) ? recorded.eip : eip, gateway, node, slot, epoch };
 };
 
-type Bound = Pick<RecordedBinding, 'eip' | 'node' | 'slot' | 'epoch'>;
-
-const isSameBinding = (a: Bound, b: Bound): boolean =>
-  a.node === b.node && a.slot === b.slot && a.epoch === b.epoch && isSameEip(a.eip, b.eip);
+const isSameBinding = (a: RecordedBinding, b: RecordedBinding): boolean =>
+  a.gateway === b.gateway && a.node === b.node && a.slot === b.slot && a.epoch === b.epoch && isSameEip(a.eip, b.eip);
 
 const isSameEip = (a: Eip, b: Eip): boolean => a.ipv4 === b.ipv4 && a.ipv6 === b.ipv6;

@@ -5,7 +5,7 @@
 import { Census } from '../census.ts';
 import type { Ip } from '../ip/index.ts';
 import { type Exchanged, exchangedBetween, keysOfEither, MapJournal } from '../journal.ts';
-import { standFor } from '../ownership/planned.ts';
+import { ownershipKey } from '../ownership/node-group.ts';
 import type { PolicyIndex, ReadPolicy } from '../policy-index.ts';
 import { compareAge } from '../precedence.ts';
 import type { PolicySpecView, PolicyView } from '../view.ts';
@@ -25,14 +25,17 @@ export interface Bindings {
   readonly nodes: ReadonlySet<string>;
 }
 
-/** The node that a policy leaves through: the owner of its EIP, else the one that is recorded; undefined without a record. */
+/**
+ * The node that a policy leaves through: the owner of its EIP or of its node group, else the one that is recorded; undefined
+ * without a record.
+ */
 export const nodeOf = ({ recorded }: PolicyView, owners: Owners): string | undefined => {
-  const eip = standFor(recorded.eip);
-  const owner = eip === undefined ? undefined : owners.get(eip);
-  return recorded.node === undefined ? undefined : (owner ?? recorded.node);
+  if (recorded.node === undefined || owners.size === 0) return recorded.node;
+  const key = ownershipKey(recorded);
+  return (key && owners.get(key)) ?? recorded.node;
 };
 
-/** EIP -> its owner, where it is another one than the record says. */
+/** EIP, or what stands for a node group -> its owner, where it is another one than the record says. */
 export type Owners = ReadonlyMap<Ip, string>;
 
 /** Nobody owns anything else than the record says. */

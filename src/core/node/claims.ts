@@ -5,7 +5,6 @@
  */
 import { finding } from '../finding.ts';
 import { contains, emptySet, type IntervalSet, type Ip, parseCidrMasking, parseSet, positionOf } from '../ip/index.ts';
-import { standFor } from '../ownership/planned.ts';
 import { ofPair } from '../view.ts';
 import type { Claim, NodeProblem } from './desired.ts';
 import type { Group } from './groups.ts';
@@ -28,6 +27,8 @@ export interface Holdings {
   readonly awaited: readonly Claim[];
   /** The source addresses of the slots that leave here; a slot has one for each family at most. */
   readonly sources: readonly Source[];
+  /** What stands for the node groups whose slots can leave here with the address of this node. */
+  readonly nodeGroups: ReadonlySet<Ip>;
   readonly problems: readonly NodeProblem[];
 }
 
@@ -69,13 +70,16 @@ export const createHoldings = () => {
     const unclaimed = new Set<Ip>();
     const awaited = new Set<Ip>();
     const sources: Source[] = [];
+    const nodeGroups = new Set<Ip>();
     const problems: NodeProblem[] = [];
     for (const group of groups) {
       const { eip, slots } = group;
       for (const family of families) {
         if (group.usesNodeIp) {
           const ip = parent && ofPair(parent, family);
-          if (ip !== undefined) sources.push({ group: group.key, slots, ip });
+          if (ip === undefined) continue;
+          sources.push({ group: group.key, slots, ip });
+          if (group.owned !== undefined) nodeGroups.add(group.owned);
           continue;
         }
         const ip = ofPair(eip, family);
@@ -92,7 +96,7 @@ export const createHoldings = () => {
         if (refusal === undefined) {
           ready.add(ip);
           sources.push({ group: group.key, slots, ip });
-          const held = holds?.get(standFor(eip) ?? ip);
+          const held = holds?.get(group.owned ?? ip);
           if (held?.mode === 'owned') epochs.set(ip, held.epoch);
           if (holds === undefined || held?.mode === 'owned') claimed.add(ip);
           else if (group.node === node) expected.add(ip);
@@ -121,6 +125,7 @@ export const createHoldings = () => {
       unclaimed: lists.unclaimed(unclaimed),
       awaited: lists.awaited(awaited),
       sources,
+      nodeGroups,
       problems,
     };
   };

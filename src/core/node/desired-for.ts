@@ -123,6 +123,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
       standbys: holdings.standbys,
       unclaimed: holdings.unclaimed,
       awaited: holdings.awaited,
+      nodeGroups: holdings.nodeGroups,
       problems: sortedProblems([
         ...(own.ok ? [] : [{ finding: own.finding, policy: undefined }]),
         ...verdictProblems(served, node, ranges !== undefined, reach, owners),

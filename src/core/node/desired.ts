@@ -28,6 +28,8 @@ export interface NodeDesired {
   readonly unclaimed: readonly Claim[];
   /** Those of them about which the network is being asked, behind a gate: the table has them already, only the address is missing. */
   readonly awaited: readonly Claim[];
+  /** What stands for the node groups that this node serves, or may come to serve, with its own address. */
+  readonly nodeGroups: ReadonlySet<Ip>;
   /** What cannot be done on this node and why. Everything else is done all the same. */
   readonly problems: readonly NodeProblem[];
   /** The numbers of gateway nodes that marks and routing tables are made of; input of the next NodeDesired. */

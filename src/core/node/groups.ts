@@ -2,8 +2,10 @@
  * Groups: bindings that fare alike, because they leave from one node with the same addresses. Thousands of policies may share
  * an EIP, and what becomes of it is decided once.
  */
+
+import type { Ip } from '../ip/index.ts';
 import { keysToCompare, ListJournal } from '../journal.ts';
-import { standFor } from '../ownership/planned.ts';
+import { nodeGroupOf, ownershipKey } from '../ownership/node-group.ts';
 import type { Eip } from '../view.ts';
 import type { Binding, Bindings } from './bindings.ts';
 import type { NodeOwnership } from './input.ts';
@@ -12,6 +14,8 @@ export interface Group {
   /** No two groups have the same. */
   readonly key: string;
   readonly eip: Eip;
+  /** What nodes agree on for it: what stands for the EIP or the node group; undefined where they do not. */
+  readonly owned: Ip | undefined;
   readonly node: string;
   /** True: they leave with the addresses of their node. */
   readonly usesNodeIp: boolean;
@@ -70,7 +74,8 @@ export const createGroups = () => {
       }
       const { eip } = policy.recorded;
       const usesNodeIp = leavesAsNode(eip, spec);
-      groups.set(key, { key, eip, node, usesNodeIp, bindings: [...bindings], slots: journal.mark([...slots]) });
+      const owned = ownershipKey(policy.recorded);
+      groups.set(key, { key, eip, owned, node, usesNodeIp, bindings: [...bindings], slots: journal.mark([...slots]) });
     }
     return [...groups.values()];
   };
@@ -83,15 +88,16 @@ export const localGroups = (
   standbys: NodeOwnership['standbys'] | undefined,
   holds: NodeOwnership['holds'] | undefined,
 ): readonly Group[] =>
-  groups.filter((group) => {
-    if (group.node === node) return true;
-    const eip = standFor(group.eip);
-    return eip !== undefined && (standbys?.has(eip) === true || holds?.has(eip) === true);
+  groups.filter(({ node: leavesOn, owned }) => {
+    if (leavesOn === node) return true;
+    return owned !== undefined && (standbys?.has(owned) === true || holds?.has(owned) === true);
   });
 
 const keyOf = ({ policy, spec, node }: Binding): string => {
   const { eip } = policy.recorded;
-  return `${eip.ipv4 ?? ''} ${eip.ipv6 ?? ''} ${node} ${leavesAsNode(eip, spec)}`;
+  const group = nodeGroupOf(policy.recorded);
+  const recordedIn = group === undefined ? '' : `${group.gateway} ${group.node}`;
+  return `${eip.ipv4 ?? ''} ${eip.ipv6 ?? ''} ${node} ${leavesAsNode(eip, spec)} ${recordedIn}`;
 };
 
 /** True when a policy leaves with the address of its node. */

@@ -4,7 +4,8 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { finding } from '../finding.ts';
 import type { Ip } from '../ip/index.ts';
-import { recordedEips, standFor } from '../ownership/planned.ts';
+import { ownershipKey } from '../ownership/node-group.ts';
+import { recordedEips } from '../ownership/planned.ts';
 import type { Held } from '../ownership/port.ts';
 import { clusterFrom, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
 import { nodeInput } from '../testing/nodes.ts';
@@ -13,6 +14,7 @@ import type { ClusterView } from '../view.ts';
 import type { NodeDesired } from './desired.ts';
 import { createNodePlanner } from './desired-for.ts';
 import type { NodeOwnership } from './input.ts';
+import { gatewayMark, markText, snatMark } from './numbers.ts';
 import { movedBetween, switchedTo } from './switching.ts';
 
 const drawn = fc.array(fc.nat(), { minLength: NUMBERS_PER_CLUSTER, maxLength: NUMBERS_PER_CLUSTER });
@@ -31,7 +33,7 @@ const ownersIn = (view: ClusterView, numbers: readonly number[]): ReadonlyMap<Ip
 const recordedAs = (view: ClusterView, owners: ReadonlyMap<Ip, string>): ClusterView => ({
   ...view,
   policies: view.policies.map((policy) => {
-    const owner = owners.get(standFor(policy.recorded.eip) ?? ('' as Ip));
+    const owner = owners.get(ownershipKey(policy.recorded) ?? ('' as Ip));
     const { recorded } = policy;
     return owner === undefined || recorded.node === undefined
       ? policy
@@ -45,11 +47,13 @@ const heldBy = (view: ClusterView, owners: ReadonlyMap<Ip, string>, node: string
       (owners.get(eip) ?? record.node) === node ? [[eip, { eip, epoch: 3, mode: 'owned' } as const]] : [],
     ),
   );
+// What is recorded with another node is in another node group.
 const withoutGate = ({ table, ...rest }: NodeDesired) => ({
   ...rest,
   epochs: undefined,
   // It holds policies as they are recorded.
   existing: undefined,
+  nodeGroups: undefined,
   table: { ...table, settings: { ...table.settings, isGated: false } },
 });
 
@@ -171,5 +175,42 @@ describe('an EIP of another node that may come', () => {
   it('is gated, and is not where nodes do not agree', () => {
     assert.equal(ready.table.settings.isGated, true);
     assert.equal(desiredOf(view, other).table.settings.isGated, false);
+  });
+});
+
+describe('a node group that another node may come to serve', () => {
+  const view = smallCluster({ 'red/p': { useNodeIP: true } });
+  const [[key = assert.fail(), record] = assert.fail()] = recordedEips(view.policies);
+  const { slot } = view.policies[0]?.recorded ?? {};
+  const owner = record?.node ?? '';
+  const heir = owner === 'a' ? 'b' : 'a';
+  const gateways = new Set(['a', 'b']);
+  const before = { ...nobody, standbys: new Set([key]), gateways };
+  const after = { ...before, owners: new Map([[key, heir]]) };
+  const sourcesOn = (node: string, ownership: NodeOwnership) => {
+    const { slot_eip4, slot_eip6 } = desiredOf(view, node, { ownership }).table.elements;
+    return [...slot_eip4.values(), ...slot_eip6.values()];
+  };
+
+  it('lies ready there, with the addresses of that node, and nothing is announced', () => {
+    const own = { a: ['192.0.2.1', '2001:db8:1::1'], b: ['192.0.2.2', '2001:db8:1::2'] };
+    assert.deepEqual([sourcesOn('a', before), sourcesOn('b', before)], [own.a, own.b]);
+    const ready = desiredOf(view, heir, { ownership: before });
+    assert.deepEqual([...ready.nodeGroups], [key]);
+    assert.deepEqual([ready.claims, ready.standbys, ready.expected], [[], [], []]);
+    assert.deepEqual(sourcesOn(heir, { ...nobody, gateways }), [], 'not where nodes did not agree on it');
+  });
+
+  it('leaves through its new owner at once: from a worker, from the new node and from the one before', () => {
+    for (const node of ['w', heir, owner]) {
+      const desired = desiredOf(view, node, { ownership: before });
+      const facts = { node, policies: view.policies, owners: after.owners, numbers: desired.gatewayNumbers };
+      const { slot_fwd } = switchedTo(desired.table.elements, movedBetween(before.owners, after.owners), facts);
+      assert.deepEqual(slot_fwd, desiredOf(view, node, { ownership: after }).table.elements.slot_fwd, node);
+      const way = [...slot_fwd.values()];
+      const number = desired.gatewayNumbers.get(heir) ?? 0;
+      const expected = node === heir ? snatMark(slot ?? 0) : gatewayMark(number, slot ?? 0);
+      assert.deepEqual(way, [markText(expected)], node);
+    }
   });
 });

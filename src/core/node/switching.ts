@@ -3,7 +3,7 @@
  * where slots go, so that a take-over need not wait until everything was decided anew; the next pass comes to the same.
  */
 import type { Ip } from '../ip/index.ts';
-import { standFor } from '../ownership/planned.ts';
+import { ownershipKey } from '../ownership/node-group.ts';
 import type { PolicyView } from '../view.ts';
 import { nodeOf, type Owners } from './bindings.ts';
 import type { TableElements } from './desired.ts';
@@ -32,8 +32,8 @@ export const switchedTo = (
   const { node, policies, owners, numbers } = facts;
   const slot_fwd = new Map(elements.slot_fwd);
   for (const policy of policies) {
-    const { slot, eip } = policy.recorded;
-    const key = standFor(eip);
+    const { slot } = policy.recorded;
+    const key = ownershipKey(policy.recorded);
     if (slot === undefined || key === undefined || !moved.has(key)) continue;
     const mark = markText(slotMark(slot));
     const gateway = nodeOf(policy, owners);

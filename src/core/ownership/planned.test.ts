@@ -8,6 +8,7 @@ import { ip } from '../testing/address.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../testing/objects.ts';
 import { viewOf } from '../testing/world.ts';
 import type { PolicyView, TunnelView } from '../view.ts';
+import { nodeGroupKey } from './node-group.ts';
 import { createRecordedEips, ownershipPlanOf, ownersOf, type Roster, readyNodes, recordedEips } from './planned.ts';
 
 const pool = (...texts: string[]) => setOfIps(texts.map(ip));
@@ -32,11 +33,12 @@ const record = (node: string, epoch: number, ipv4: string, ipv6?: string) =>
   ({ node, epoch, eip: { ipv4: ip(ipv4), ipv6: ipv6 === undefined ? undefined : ip(ipv6) } }) as never;
 
 describe('recordedEips', () => {
-  it('has one entry for a pair, and none for policies without an EIP', () => {
+  it('has one entry for a pair, and one for the policies that leave with the address of one node', () => {
     const objects = [
       policyObject('shop/a', { gateway: 'out', allocator: 'default' }),
       policyObject('shop/b', { gateway: 'out', allocator: 'default' }),
       policyObject('shop/c', { gateway: 'out', useNodeIP: true }),
+      policyObject('shop/d', { gateway: 'out', useNodeIP: true }),
     ];
     const world = worldOf(
       [nodeObject('a', ['10.6.0.11', 'fd06::11'])],
@@ -45,7 +47,9 @@ describe('recordedEips', () => {
     );
     step(world);
     const found = recordedEips(viewOf(world).policies);
-    assert.deepEqual([...found.keys()], ['10.6.0.100']);
+    const group = { gateway: 'out', node: 'a' };
+    assert.deepEqual([...found.keys()], ['10.6.0.100', nodeGroupKey(group)]);
+    assert.deepEqual(found.get(nodeGroupKey(group))?.group, group);
     assert.equal(found.get(ip('10.6.0.100'))?.eip.ipv6, 'fd06::100');
   });
 
@@ -103,6 +107,24 @@ describe('ownershipPlanOf', () => {
     const lost = ownershipPlanOf(electorate, rosters, nodes, new Set(['a', 'c']), recorded);
     assert.deepEqual(lost.eips[0]?.candidates, ['a', 'c', 'b'], 'who is not Ready comes last');
     assert.equal(lost.eips[1]?.candidates[0], 'd', 'the record stands, ready or not');
+  });
+
+  it('gives a node group to nodes of its gateway, those first that have as many families as the node on record', () => {
+    const group = { gateway: 'one', node: 'a' };
+    const key = nodeGroupKey(group);
+    const none = { ipv4: undefined, ipv6: undefined };
+    const groups = new Map([[key, { eip: none, group, node: 'a', epoch: 2 }]]);
+    const families = new Map([
+      ['a', 2],
+      ['b', 1],
+      ['c', 2],
+    ]);
+    const ready = new Set(nodes);
+    assert.deepEqual(ownershipPlanOf(electorate, rosters, nodes, ready, groups, families).eips, [
+      { eip: key, epoch: 2, candidates: ['a', 'c', 'b'] },
+    ]);
+    const gone = ownershipPlanOf(electorate, [], nodes, ready, groups, families);
+    assert.deepEqual(gone.eips[0]?.candidates, ['a'], 'its gateway is gone');
   });
 
   it('lets all nodes of gateways send heartbeats, and those that hold something', () => {

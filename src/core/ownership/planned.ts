@@ -7,6 +7,7 @@ import { contains, type IntervalSet, type Ip } from '../ip/index.ts';
 import { exchangedBetween } from '../journal.ts';
 import { successorsOf } from '../succession.ts';
 import type { Eip, PolicyView, TunnelView } from '../view.ts';
+import { type NodeGroup, nodeGroupOf, ownershipKey } from './node-group.ts';
 import type { Electorate, OwnershipPlan, PlannedEip } from './port.ts';
 
 /** A gateway: whose EIPs are in its pools, and which nodes it selects. */
@@ -18,17 +19,16 @@ export interface Roster {
   readonly keepsConnections: boolean;
 }
 
-/** The address that stands for an EIP; undefined when there is none. */
-export const standFor = ({ ipv4, ipv6 }: Eip): Ip | undefined => ipv4 ?? ipv6;
-
-/** What the policies of an EIP record. */
+/** What the policies of an EIP, or of a node group, record. */
 export interface RecordedEip {
+  /** Without addresses for a node group. */
   readonly eip: Eip;
+  readonly group: NodeGroup | undefined;
   readonly node: string;
   readonly epoch: number;
 }
 
-/** The EIPs that policies record, by the address that stands for each. */
+/** The EIPs and node groups that policies record, by the address that stands for each. */
 export const recordedEips = (policies: readonly PolicyView[]): ReadonlyMap<Ip, RecordedEip> =>
   createRecordedEips()(policies);
 
@@ -77,9 +77,9 @@ export const createRecordedEips = (): ((policies: readonly PolicyView[]) => Read
   };
 };
 
-/** The address that stands for the EIP that a policy records with a node and a slot; undefined when it does not. */
-const recordKey = ({ recorded: { eip, node, slot } }: PolicyView): Ip | undefined =>
-  node === undefined || slot === undefined ? undefined : standFor(eip);
+/** The address that stands for what a policy records with a node and a slot; undefined when it does not. */
+const recordKey = ({ recorded }: PolicyView): Ip | undefined =>
+  recorded.node === undefined || recorded.slot === undefined ? undefined : ownershipKey(recorded);
 
 const latestOf = (policies: Iterable<PolicyView>): RecordedEip | undefined => {
   let latest: PolicyView | undefined;
@@ -89,7 +89,7 @@ const latestOf = (policies: Iterable<PolicyView>): RecordedEip | undefined => {
   }
   if (latest?.recorded.node === undefined) return undefined;
   const { eip, node, epoch } = latest.recorded;
-  return { eip, node, epoch };
+  return { eip, group: nodeGroupOf(latest.recorded), node, epoch };
 };
 
 const isSameRecord = (a: RecordedEip | undefined, b: RecordedEip | undefined): boolean =>
@@ -99,13 +99,17 @@ const isSameRecord = (a: RecordedEip | undefined, b: RecordedEip | undefined): b
 export const readyNodes = (tunnels: readonly TunnelView[]): ReadonlySet<string> =>
   new Set(tunnels.filter(({ recorded }) => recorded.phase === 'Ready').map(({ node }) => node));
 
-/** The plan of the API. An EIP of no gateway, such as one that is being deleted, stays with the node that is recorded. */
+/**
+ * The plan of the API. An EIP of no gateway, such as one that is being deleted, stays with the node that is recorded.
+ * `familiesOf` counts the families that a node has addresses of: a node group goes to a node that has as many, if there is one.
+ */
 export const ownershipPlanOf = (
   electorate: Electorate,
   rosters: readonly Roster[],
   nodes: readonly string[],
   ready: ReadonlySet<string>,
   recorded: ReadonlyMap<Ip, RecordedEip>,
+  familiesOf: ReadonlyMap<string, number> = new Map(),
 ): OwnershipPlan => {
   const contenders = new Map(
     rosters.map(({ name, nodes: own }) => {
@@ -114,11 +118,17 @@ export const ownershipPlanOf = (
     }),
   );
   const eips: PlannedEip[] = [];
-  for (const [key, { eip, node, epoch }] of recorded) {
-    const roster = rosterOf(rosters, eip);
+  for (const [key, record] of recorded) {
+    const { group, node, epoch } = record;
+    const roster = rosterOf(rosters, record);
     // Who is not Ready comes last: it may be back before the API knows, and nodes ask nobody who is not heard.
     const groups = roster === undefined ? [] : (contenders.get(roster.name) ?? []);
-    const others = groups.flatMap((group) => successorsOf(hashText(key), node, group));
+    const isAble = ({ name }: Contender): boolean => (familiesOf.get(name) ?? 0) >= (familiesOf.get(node) ?? 0);
+    const parts =
+      group === undefined
+        ? groups
+        : groups.flatMap((all) => [all.filter(isAble), all.filter((contender) => !isAble(contender))]);
+    const others = parts.flatMap((part) => successorsOf(hashText(key), node, part));
     eips.push({ eip: key, epoch, candidates: [node, ...others] });
   }
   const gateways = new Set([
@@ -128,9 +138,12 @@ export const ownershipPlanOf = (
   return { electorate, gateways: nodes.filter((node) => gateways.has(node)), nodes, eips };
 };
 
-/** The gateway of an EIP; undefined when it is in no pool any more. */
-export const rosterOf = (rosters: readonly Roster[], eip: Eip): Roster | undefined =>
-  rosters.find(({ pools }) => holds(pools, eip));
+/** The gateway of an EIP or a node group; undefined when there is none any more. */
+export const rosterOf = (
+  rosters: readonly Roster[],
+  { eip, group }: Pick<RecordedEip, 'eip' | 'group'>,
+): Roster | undefined =>
+  rosters.find(({ name, pools }) => (group === undefined ? holds(pools, eip) : group.gateway === name));
 
 const holds = (pools: Roster['pools'], { ipv4, ipv6 }: Eip): boolean =>
   ipv4 === undefined ? ipv6 !== undefined && contains(pools.ipv6, ipv6) : contains(pools.ipv4, ipv4);

@@ -19,7 +19,7 @@ import { type ApiObject, createdAtMsOf, type Fault, readSpec, readStatus } from 
 type Spec = EgressPolicySpec | EgressClusterPolicySpec;
 
 /** The part of a status that says what was allocated. */
-const AllocationStatus = PolicyStatus.pick({ eip: true, node: true, slot: true, epoch: true });
+const AllocationStatus = PolicyStatus.pick({ eip: true, gateway: true, node: true, slot: true, epoch: true });
 
 /** The view of a namespaced policy. Total: what cannot be read is in `problems`. `before` is the last view of it, if any. */
 export const projectPolicy = (object: ApiObject, before?: PolicyView): PolicyView =>
@@ -119,6 +119,7 @@ const recordOf = (status: Pick<PolicyStatus, keyof typeof AllocationStatus.shape
   const ipv6 = ipv6OrNone(status?.eip?.ipv6);
   return {
     eip: { ipv4, ipv6 },
+    gateway: status?.gateway || undefined,
     node: status?.node || undefined,
     slot: status?.slot,
     epoch: status?.epoch ?? 0,

@@ -1,6 +1,7 @@
 /** TunnelView from an EgressTunnel. */
 import { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import { isReason, reasons } from '../../api/reasons.ts';
+import { nodeGroupKey } from '../ownership/node-group.ts';
 import type { DeviceView, TunnelView } from '../view.ts';
 import { ipOrNone, ipv4OrNone, ipv6OrNone } from './address.ts';
 import { type ApiObject, createdAtMsOf, readStatus } from './api-object.ts';
@@ -26,10 +27,13 @@ export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbea
     },
     heartbeat,
     device: deviceOf(status),
-    held: (status?.report?.eips ?? []).flatMap(({ ip, epoch }) => {
-      const parsed = ipOrNone(ip);
-      return parsed === undefined ? [] : [{ ip: parsed, epoch }];
-    }),
+    held: [
+      ...(status?.report?.eips ?? []).flatMap(({ ip, epoch }) => {
+        const parsed = ipOrNone(ip);
+        return parsed === undefined ? [] : [{ ip: parsed, epoch }];
+      }),
+      ...(status?.report?.nodeGroups ?? []).map((group) => ({ ip: nodeGroupKey(group), epoch: group.epoch })),
+    ],
     electorate: electorateOf(status?.report?.electorate),
   };
 };

@@ -151,15 +151,39 @@ export const takeOver = (world: World, node: string, ips: readonly string[]): vo
   }
 };
 
+/** Lets a node take over what a gateway has recorded with another one under node addresses. */
+export const takeOverGroup = (world: World, taker: string, gateway: string, node: string): void => {
+  const isGroup = (group: HeldGroup): boolean => group.gateway === gateway && group.node === node;
+  const groups = [...world.tunnels.values()].flatMap((tunnel) => reportIn(tunnel).nodeGroups ?? []);
+  const latest = Math.max(0, ...groups.filter(isGroup).map(({ epoch }) => epoch));
+  for (const [name, tunnel] of world.tunnels) {
+    const kept = (reportIn(tunnel).nodeGroups ?? []).filter((group) => !isGroup(group));
+    const taken = name === taker ? [{ gateway, node, epoch: latest + 1 }] : [];
+    const report = { ...reportIn(tunnel), nodeGroups: [...kept, ...taken] };
+    world.tunnels.set(name, { ...tunnel, status: { ...(tunnel.status ?? {}), report } });
+  }
+};
+
+interface HeldGroup {
+  readonly gateway: string;
+  readonly node: string;
+  readonly epoch: number;
+}
+
 interface HeldEip {
   readonly ip: string;
   readonly epoch: number;
 }
 
-const reportIn = ({ status }: ApiObject): { readonly eips?: readonly HeldEip[] } => {
+interface HeldReport {
+  readonly eips?: readonly HeldEip[];
+  readonly nodeGroups?: readonly HeldGroup[];
+}
+
+const reportIn = ({ status }: ApiObject): HeldReport => {
   const report = typeof status === 'object' && status !== null && 'report' in status ? status.report : undefined;
   // Reports in a World are those that tests put there.
-  return typeof report === 'object' && report !== null ? (report as { readonly eips?: readonly HeldEip[] }) : {};
+  return typeof report === 'object' && report !== null ? (report as HeldReport) : {};
 };
 
 const setStatus = (objects: Map<string, ApiObject>, name: string, status: unknown): void => {
