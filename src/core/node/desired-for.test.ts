@@ -17,7 +17,7 @@ const verdictOf = ({ table }: NodeDesired, family: 4 | 6 = 4): string | undefine
   return (family === 4 ? dflt4 : dflt6).get(pod4.get('10.244.1.7') ?? '');
 };
 const DROPPED = '0x26000000';
-const LEFT_ALONE = '0x00000000';
+const LEFT_ALONE = '0x24000000';
 
 describe('a small cluster', () => {
   const view = smallCluster({

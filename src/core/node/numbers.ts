@@ -27,8 +27,11 @@ export const TUNNELLED_KIND = 0x12000000;
 /** The bits of a mark that are the slot. */
 export const SLOT_MASK = 0x3fff;
 
-/** Verdict of a destination that is nobody's: the connection gets no mark and takes its ordinary way. */
-export const LEAVE_ALONE = 0;
+/**
+ * Verdict of a destination that is nobody's, and connection mark of what takes its ordinary way although its source is
+ * under a policy: it was judged. Without a mark it was not, and the seal of the table does not let it out.
+ */
+export const LEAVE_ALONE = 0x24000000;
 /** Verdict of a destination that nothing serves: slot 0, which no binding has, so it is never forwarded. */
 export const DROP = SLOT_KIND;
 

@@ -5,7 +5,7 @@
  */
 import { contains, familyOf, type Ip, parseCidr, parseSet } from '../ip/index.ts';
 import type { NodeDesired, TableElements } from '../node/desired.ts';
-import { PRIORITIES } from '../node/numbers.ts';
+import { LEAVE_ALONE, PRIORITIES } from '../node/numbers.ts';
 import { UNROUTED } from '../outside.ts';
 
 /** What became of a packet: it left a node with a source address, it was dropped, or no rule of ours changed it. */
@@ -31,7 +31,7 @@ export const send = (nodes: Nodes, packet: Packet): Sent => {
   const { elements } = worker.table;
   if (packet.isLocal || contains(UNROUTED, packet.to)) return { kind: 'untouched' };
   const verdict = classify(elements, packet);
-  if (verdict === undefined || verdict === 0) return { kind: 'untouched' };
+  if (verdict === undefined || verdict === LEAVE_ALONE) return { kind: 'untouched' };
   const forwarded = elements.slot_fwd.get(hex(verdict));
   if (forwarded === undefined) return { kind: 'dropped', where: `slot_fwd of ${packet.node}` };
   const mark = Number(forwarded);

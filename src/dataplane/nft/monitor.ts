@@ -5,7 +5,7 @@
  */
 import { eachAttribute, eachMessage, HEADER_BYTES, NETFILTER_BYTES } from '../netlink/message.ts';
 import type { OpenChangeFeed } from './change-feed.ts';
-import { SIGNATURES, TABLE } from './stored.ts';
+import { SEAL, SIGNATURES, TABLE } from './stored.ts';
 
 /** The part of a clock that watching needs. */
 export interface Clock {
@@ -117,14 +117,16 @@ export class TransactionReader {
 }
 
 /** Every message about nftables names its table in its first attribute. */
-const isOurs = (message: Buffer): boolean => {
+const isOurs = (message: Buffer): boolean => isAbout(message, TABLE) || isAbout(message, SEAL);
+
+const isAbout = (message: Buffer, table: string): boolean => {
   const at = NETFILTER_BYTES + 4;
-  const end = at + TABLE.length;
+  const end = at + table.length;
   return (
     message.length > end &&
+    message[end] === 0 &&
     message.readUInt16LE(NETFILTER_BYTES + 2) === NFTA_TABLE &&
-    message.toString('latin1', at, end) === TABLE &&
-    message[end] === 0
+    message.toString('latin1', at, end) === table
   );
 };
 

@@ -29,10 +29,12 @@ import {
   renderTable,
 } from './render.ts';
 import { chainsFor } from './ruleset.ts';
+import { renderSealRemoval, Seal } from './seal.ts';
 import { Signatures } from './signatures.ts';
 import {
   createStoring,
   noElements,
+  SEAL,
   type StoredElements,
   type StoredName,
   sizeOf,
@@ -76,8 +78,8 @@ export interface TableOutcome {
   readonly drift: readonly Drift[];
 }
 
-/** What others changed: the whole table is gone, its chains are others, or the elements of a container. */
-export type Drift = 'table' | 'chains' | StoredName;
+/** What others changed: the whole table is gone, its chains are others, the elements of a container, or the seal. */
+export type Drift = 'table' | 'chains' | 'seal' | StoredName;
 
 export interface NftablesDeps {
   readonly programs: Programs;
@@ -106,6 +108,7 @@ class KernelTable implements Nftables {
   readonly #deps: NftablesDeps;
   readonly #signatures: Signatures;
   readonly #stored = createStoring();
+  readonly #seal = new Seal();
   /** Undefined: there is no table, or its containers are not ours. */
   #held: Held | undefined;
   /** True: what is held must be read first. */
@@ -144,6 +147,8 @@ class KernelTable implements Nftables {
     return this.#inTurn(async () => {
       this.#isDoubted = true;
       this.#applied = undefined;
+      const sealed = await this.#load(renderSealRemoval());
+      if (sealed.ended.code !== 0) throw refusalOf('delete the nft table of the seal', sealed.ended, sealed.script);
       const { script, ended } = await this.#load(renderRemoval());
       if (ended.code !== 0 && !isStale(ended)) throw refusalOf('delete the nft table', ended, script);
       await this.#deps.file.remove();
@@ -196,18 +201,19 @@ class KernelTable implements Nftables {
       const held = this.#held;
       const wasReplaced = held?.text !== text || !held.areChainsOurs;
       const changes = held === undefined ? [] : diffElements(held.elements, elements);
-      if (!wasReplaced && changes.length === 0) {
+      const sealing = this.#seal.scriptFor(desired);
+      if (!wasReplaced && changes.length === 0 && sealing === '') {
         this.#applied = elements;
         return { changed: isNew ? sizeOf(elements) : 0, wasReplaced: isNew, drift };
       }
       if (wasReplaced) this.#areChainsForeign = false;
       const { script, ended } = wasReplaced
-        ? await this.#replace(held, desired, changes)
-        : await this.#load(renderChanges(changes, this.#signatures.next()));
+        ? await this.#replace(held, desired, changes, sealing)
+        : await this.#load(renderChanges(changes, this.#signatures.next()) + sealing);
       if (ended.code === 0) {
         this.#held = wanted;
         this.#applied = elements;
-        if (wasReplaced) await this.#remember(text);
+        if (this.#seal.settle(desired) || wasReplaced) await this.#remember(desired.settings);
         const isAll = wasReplaced || isNew;
         return { changed: isAll ? sizeOf(elements) : differingIn(changes), wasReplaced: isAll, drift };
       }
@@ -226,7 +232,7 @@ class KernelTable implements Nftables {
     if (ended.code !== 0) throw refusalOf('make the nft table', ended, script);
     this.#isAbsent = false;
     this.#held = { ...wanted, elements: noElements };
-    await this.#remember(wanted.text);
+    await this.#remember(settings);
   }
 
   /** Loads all chains anew: in the table that is there if that can be, else with a new one. */
@@ -234,12 +240,13 @@ class KernelTable implements Nftables {
     held: Held | undefined,
     desired: TableDesired,
     changes: readonly ContainerChange[],
+    sealing: string,
   ): Promise<{ readonly script: string; readonly ended: Ended }> {
     const renewal = held && renderRenewal(held, desired.settings, changes, this.#signatures.next());
-    const renewed = renewal === undefined ? undefined : await this.#load(renewal);
+    const renewed = renewal === undefined ? undefined : await this.#load(renewal + sealing);
     // Others may have put something in the way that only goes with the table, such as a hook at another place.
     if (renewed?.ended.code === 0) return renewed;
-    return this.#load(renderReplacement(desired, this.#signatures.next()));
+    return this.#load(renderReplacement(desired, this.#signatures.next()) + sealing);
   }
 
   /** Reads what the kernel holds and returns what others changed. The chains are ours if it lists them as after our load. */
@@ -255,20 +262,27 @@ class KernelTable implements Nftables {
       this.#held = isKept
         ? { text: record.text, elements: actual.elements, chains: chainNamesIn(actual.chains), areChainsOurs }
         : undefined;
+      const listed = await this.#list(['table', 'inet', SEAL]);
+      const isSealOther = this.#seal.learn(listed, record?.seal);
       if (this.#applied === undefined) return [];
-      if (actual === undefined) return ['table'];
+      const seal: readonly Drift[] = isSealOther ? ['seal'] : [];
+      if (actual === undefined) return ['table', ...seal];
       const changed = diffElements(actual.elements, this.#applied).map(({ name }) => name);
-      return areChainsOurs ? changed : ['chains', ...changed];
+      return [...(areChainsOurs ? [] : (['chains'] as const)), ...changed, ...seal];
     } catch (error) {
       this.#isDoubted = true;
       throw error;
     }
   }
 
-  /** Keeps how the kernel lists what was loaded from the text. */
-  async #remember(text: string): Promise<void> {
+  /** Keeps how the kernel lists what was loaded for these settings. */
+  async #remember(settings: TableDesired['settings']): Promise<void> {
     const json = await this.#list(['table', 'inet', TABLE], '-t');
-    if (json !== undefined) await this.#deps.file.write(writeRecord({ text, chains: readChains(json) }));
+    if (json === undefined) return;
+    const seal = await this.#list(['table', 'inet', SEAL], '-t');
+    const record = { text: renderTable(settings), chains: readChains(json) };
+    const sealed = seal === undefined ? {} : { seal: { chains: readChains(seal), device: settings.device } };
+    await this.#deps.file.write(writeRecord({ ...record, ...sealed }));
   }
 
   async #read(): Promise<TableActual | undefined> {

@@ -17,13 +17,19 @@ export interface TableActual {
 /** Reads a listing of the whole table. Containers that are missing are empty: `chains` tells that they are missing. */
 export const readTable = (json: string): TableActual => {
   const listed = parseListing(json);
-  const held = new Map<string, ReadonlyMap<string, string>>();
-  for (const { kind, fields } of listed) {
-    if (kind === 'set' || kind === 'map') held.set(String(fields.name), readElements(fields));
-  }
+  const held = containersIn(listed);
   const entries = [...storedContainers.keys()].map((name) => [name, held.get(name) ?? new Map<string, string>()]);
   // The entries were made from all names.
   return { elements: Object.fromEntries(entries) as Record<StoredName, Map<string, string>>, chains: chainsOf(listed) };
+};
+
+/** Sets and maps of any table, by name. */
+export const readContainers = (json: string): ReadonlyMap<string, ReadonlyMap<string, string>> =>
+  containersIn(parseListing(json));
+
+const containersIn = (listed: readonly Listed[]): ReadonlyMap<string, ReadonlyMap<string, string>> => {
+  const containers = listed.filter(({ kind }) => kind === 'set' || kind === 'map');
+  return new Map(containers.map(({ fields }) => [String(fields.name), readElements(fields)]));
 };
 
 /** The names of the chains in such a text. */

@@ -7,6 +7,8 @@ import { isRecord } from './listing.ts';
 export interface ChainRecord {
   readonly text: string;
   readonly chains: string;
+  /** The same of the seal, and the tunnel device that it was made for. */
+  readonly seal?: { readonly chains: string; readonly device: string };
 }
 
 /** The record as it is kept in a file. */
@@ -18,8 +20,10 @@ export const readRecord = (kept: string | undefined): ChainRecord | undefined =>
   try {
     const record: unknown = JSON.parse(kept);
     if (!isRecord(record)) return undefined;
-    const { text, chains } = record;
-    return typeof text === 'string' && typeof chains === 'string' ? { text, chains } : undefined;
+    const { text, chains, seal } = record;
+    if (typeof text !== 'string' || typeof chains !== 'string') return undefined;
+    const isSeal = isRecord(seal) && typeof seal.chains === 'string' && typeof seal.device === 'string';
+    return { text, chains, ...(isSeal ? { seal: { chains: String(seal.chains), device: String(seal.device) } } : {}) };
   } catch {
     return undefined;
   }

@@ -23,6 +23,7 @@ import type { TableSettings } from '../../core/node/desired.ts';
 import {
   DROP,
   KIND_MASK,
+  LEAVE_ALONE,
   markText,
   REPLY_KIND,
   SLOT_KIND,
@@ -47,6 +48,7 @@ const slotAs = (kind: number): string => `meta mark set meta mark and ${markText
 /** The first segment of each side, which names the size of those to come. */
 const CLAMP = 'tcp flags & (syn | rst) == syn jump clamp';
 const drop = (reason: DropReason): string => `meta mark set ${markText(dropReasons[reason])} goto dropped`;
+const ALONE = markText(LEAVE_ALONE);
 /** To the node itself, such as a DNS server on it, and what is not routed at all. */
 const NOT_ROUTED = 'fib daddr type { local, broadcast, anycast, multicast }';
 
@@ -184,24 +186,24 @@ export const chainsFor = ({ device, parent, port, mss, isGated, isStrict }: Tabl
     // Destinations that a policy names come before the ranges of the cluster, and the default of the class comes last.
     name: 'by_destination',
     rules: [
-      `${NOT_ROUTED} ct mark set 0 goto eip_guard`,
+      `${NOT_ROUTED} ct mark set ${ALONE} goto eip_guard`,
       'ct mark set ct mark . ip daddr map @dst4 goto forward_slot',
       'ct mark set ct mark . ip6 daddr map @dst6 goto forward_slot',
-      'ip daddr @cluster4 ct mark set 0 return',
-      'ip6 daddr @cluster6 ct mark set 0 return',
+      `ip daddr @cluster4 ct mark set ${ALONE} return`,
+      `ip6 daddr @cluster6 ct mark set ${ALONE} return`,
       'meta nfproto ipv4 ct mark set ct mark map @dflt4 goto forward_slot',
       'meta nfproto ipv6 ct mark set ct mark map @dflt6 goto forward_slot',
-      'ct mark set 0',
+      `ct mark set ${ALONE}`,
     ],
   },
   {
-    // No mark means that the verdict was to leave the connection alone. A reply mark in the original direction is a
+    // The verdict may be to leave the connection alone. A reply mark in the original direction is a
     // connection that once came through the tunnel and now comes by another way, or one of a pod of this node that another
     // node had: its translation is settled, so it goes on, if the EIP may leave here.
     name: 'forward_slot',
     rules: [
       'meta mark set ct mark map @slot_fwd return',
-      'ct mark 0 return',
+      `ct mark ${ALONE} return`,
       `${kindOf('ct mark', REPLY_KIND)} meta mark set ${markText(SNAT_KIND)} return`,
       // Open, and of no slot: the agent has cut it (src/dataplane/conntrack/cut.ts), and the pod is to know at once.
       `ct mark ${markText(DROP)} ct state established meta l4proto tcp reject with tcp reset`,

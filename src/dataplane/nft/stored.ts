@@ -10,6 +10,8 @@ import { remember } from '../../core/node/remember.ts';
 
 /** Name of the table, without its family `inet`. */
 export const TABLE = 'sallyport';
+/** Name of the second table, which holds while somebody has taken parts of the first; see seal.ts. */
+export const SEAL = `${TABLE}_seal`;
 
 /**
  * Why packets are dropped, with the number that a packet gets as its mark before it goes. The drops of a reason are

@@ -130,6 +130,22 @@ export const describeNftables = (name: string, openMachine: () => Promise<Machin
       await assertHolds(table, smallTable);
     });
 
+    it('makes the seal again when another program deleted it or took a pod from it, and says so', async () => {
+      await using machine = await openMachine();
+      const table = machine.start();
+      await table.apply(smallTable);
+      for (const script of [
+        'delete table inet sallyport_seal',
+        'delete element inet sallyport_seal pods4 { 10.244.1.1 }',
+      ]) {
+        await machine.meddle(script);
+        table.distrust();
+        assert.deepEqual(await table.apply(smallTable), { changed: 0, wasReplaced: false, drift: ['seal'] });
+        table.distrust();
+        assert.deepEqual(await table.apply(smallTable), { changed: 0, wasReplaced: false, drift: [] });
+      }
+    });
+
     it('finds out by itself that the kernel does not hold what it thought', async () => {
       await using machine = await openMachine();
       const table = machine.start();
@@ -177,6 +193,8 @@ export const describeNftables = (name: string, openMachine: () => Promise<Machin
       await machine.meddle('add element inet sallyport vteps4 { 10.6.0.99 }');
       await machine.until('the change is told', () => heard.length > 0);
       assert.equal(heard.length, 1);
+      await machine.meddle('delete table inet sallyport_seal');
+      await machine.until('a change of the seal is told', () => heard.length > 1);
       assert.match(heard[0] ?? '', /^(nft|intruder), process \d+$/);
       stopping.abort();
       await watching;

@@ -5,6 +5,7 @@
 import type { Ended, Programs } from '../../program.ts';
 import type { ChangeFeed } from '../change-feed.ts';
 import type { Count } from '../counters.ts';
+import { TABLE } from '../stored.ts';
 import { type FakeTable, listContainer, listTable } from './fake-listing.ts';
 import { NOT_THERE, runScript } from './fake-script.ts';
 import { packetsOf } from './packets.ts';
@@ -15,7 +16,7 @@ export class FakeNft implements Programs {
   readonly #feeds = new Set<Buffer[]>();
   /** How many transactions changed something, of whomever. */
   transactions = 0;
-  /** How often a whole table was listed. */
+  /** How often all of the main table was listed. */
   listings = 0;
   /** Set to make every call fail in this way. */
   failure: Ended | undefined;
@@ -34,7 +35,7 @@ export class FakeNft implements Programs {
       return { code: 1, stdout: '', stderr: `Error: ${NOT_THERE}` };
     }
     if (container !== undefined) return { code: 0, stdout: listContainer(containerName, container), stderr: '' };
-    this.listings += 1;
+    if (tableName === TABLE) this.listings += 1;
     return { code: 0, stdout: listTable(tableName, table, terse !== undefined), stderr: '' };
   };
 
