@@ -9,6 +9,11 @@ export const nodeReasons = {
     'The tunnel range has no address left for this node.',
     'Set a larger tunnelIpv4Subnet or tunnelIpv6Subnet in the configuration.',
   ),
+  TunnelRangeOverlaps: failing(
+    ['Allocated'],
+    'The tunnel range overlaps addresses that others use.',
+    'Set tunnelIpv4Subnet or tunnelIpv6Subnet in the configuration to a range that nobody uses; tunnels get other addresses then, which interrupts them for a moment.',
+  ),
   TunnelReady: good('Ready', 'The tunnel device is up and other nodes are reached through it.'),
   TunnelAddressMissing: failing(
     ['Ready', 'Programmed'],

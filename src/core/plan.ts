@@ -105,7 +105,7 @@ export const createPlanner = (): ((view: ClusterView) => NextPlan) => {
 
 /** True when planTunnels gives the same for both views. */
 const haveTunnelsInCommon = (a: ClusterView, b: ClusterView): boolean =>
-  a.settings === b.settings && isSameList(a.nodes, b.nodes) && isSameList(a.tunnels, b.tunnels);
+  havePoolsInCommon(a, b) && isSameList(a.tunnels, b.tunnels);
 
 /** Plans a gateway when asked to; `last` stays when it gives the same. */
 const latePlan = (

@@ -4,7 +4,20 @@
  */
 import { assignDistinct } from './distinct.ts';
 import { hashText } from './hash.ts';
-import { contains, count, type IntervalSet, type Ip, type Ipv4, type Ipv6, isIpv4, isIpv6, nth } from './ip/index.ts';
+import {
+  contains,
+  count,
+  difference,
+  emptySet,
+  type IntervalSet,
+  type Ip,
+  type Ipv4,
+  type Ipv6,
+  isIpv4,
+  isIpv6,
+  nth,
+} from './ip/index.ts';
+import type { TunnelRange } from './tunnel-range.ts';
 
 /** A node and what is on record for it. Claims come in the order of their right. */
 export interface TunnelClaim {
@@ -24,14 +37,22 @@ export interface TunnelAddresses {
 // Places in an IPv6 range are counted up to here; no cluster has as many nodes.
 const PLACES = 2 ** 32;
 
-/** Addresses for every node, by name. Those of `reserved` tunnels, whose nodes are gone, are not given anew yet. */
+/**
+ * Addresses for every node, by name. Those of `reserved` tunnels, whose nodes are gone, are not given anew yet. What others use
+ * is given to nobody; a tunnel that has such an address keeps it, as packets go by it, unless it is that of a machine.
+ */
 export const assignTunnelAddresses = (
   claims: readonly TunnelClaim[],
   ranges: { readonly ipv4: IntervalSet; readonly ipv6: IntervalSet },
   reserved: readonly TunnelClaim[] = [],
+  others: Pick<TunnelRange, 'inUse' | 'ofMachines'> = { inUse: emptySet, ofMachines: emptySet },
 ): Map<string, TunnelAddresses> => {
-  const ipv4 = assignIps(claims, reserved, ranges.ipv4, isIpv4, (claim) => claim.ipv4);
-  const ipv6 = assignIps(claims, reserved, ranges.ipv6, isIpv6, (claim) => claim.ipv6);
+  const places = (range: IntervalSet) => ({
+    kept: difference(range, others.ofMachines),
+    free: difference(range, others.inUse),
+  });
+  const ipv4 = assignIps(claims, reserved, places(ranges.ipv4), isIpv4, (claim) => claim.ipv4);
+  const ipv6 = assignIps(claims, reserved, places(ranges.ipv6), isIpv6, (claim) => claim.ipv6);
   const macs = assignDistinct(
     claims.map(({ node, mac }) => ({ name: node, recorded: isMac(mac) ? mac : undefined, hash: () => hashText(node) })),
     { size: PLACES, at: macAt },
@@ -43,19 +64,19 @@ export const assignTunnelAddresses = (
 const assignIps = <T extends Ip>(
   claims: readonly TunnelClaim[],
   reserved: readonly TunnelClaim[],
-  range: IntervalSet,
+  { kept, free }: { readonly kept: IntervalSet; readonly free: IntervalSet },
   isOfFamily: (ip: Ip) => ip is T,
   ipOf: (claim: TunnelClaim) => T | undefined,
 ): Map<string, T> => {
-  const size = count(range);
+  const size = count(free);
   const at = (place: number): T | undefined => {
-    const ip = nth(range, BigInt(place));
+    const ip = nth(free, BigInt(place));
     return ip !== undefined && isOfFamily(ip) ? ip : undefined;
   };
   return assignDistinct<T>(
     claims.map((claim) => {
       const ip = ipOf(claim);
-      const recorded = ip !== undefined && contains(range, ip) ? ip : undefined;
+      const recorded = ip !== undefined && contains(kept, ip) ? ip : undefined;
       return { name: claim.node, recorded, hash: () => hashText(claim.node) };
     }),
     { size: size < BigInt(PLACES) ? Number(size) : PLACES, at },

@@ -7,6 +7,7 @@ import { type Finding, finding } from './finding.ts';
 import { compareText } from './hash.ts';
 import { assignMarks } from './marks.ts';
 import { assignTunnelAddresses, type TunnelAddresses } from './tunnel-addresses.ts';
+import { type TunnelRange, tunnelRangeOf } from './tunnel-range.ts';
 import type { ClusterView, NodeView, Settings, TunnelView } from './view.ts';
 
 /** What the EgressTunnel of a node should say. */
@@ -26,7 +27,8 @@ export interface TunnelsPlan {
 }
 
 /** Plans the tunnels. The marks and addresses of orphans stay taken until their objects are gone. */
-export const planTunnels = ({ settings, nodes, tunnels }: ClusterView): TunnelsPlan => {
+export const planTunnels = (view: ClusterView): TunnelsPlan => {
+  const { settings, nodes, tunnels } = view;
   const nodeNames = new Set(nodes.map(({ name }) => name));
   const tunnelByNode = new Map(tunnels.map((tunnel) => [tunnel.node, tunnel]));
   const orphans = tunnels.filter(({ node }) => !nodeNames.has(node));
@@ -39,12 +41,13 @@ export const planTunnels = ({ settings, nodes, tunnels }: ClusterView): TunnelsP
     claims,
     reserved.map(({ recorded }) => recorded).filter((mark) => mark !== undefined),
   );
-  const addresses = assignTunnelAddresses(claims, settings.tunnelRanges, reserved);
+  const range = tunnelRangeOf(view);
+  const addresses = assignTunnelAddresses(claims, settings.tunnelRanges, reserved, range);
   return {
     tunnels: nodes
       .map((node) => {
         const given = addresses.get(node.name) ?? { ipv4: undefined, ipv6: undefined, mac: undefined };
-        return planOf(node, tunnelByNode.get(node.name), marks.get(node.name), given, settings);
+        return planOf(node, tunnelByNode.get(node.name), marks.get(node.name), given, settings, range);
       })
       .toSorted((a, b) => compareText(a.node, b.node)),
     orphans: orphans.map(({ node }) => node).toSorted(compareText),
@@ -77,9 +80,12 @@ const planOf = (
   mark: string | undefined,
   given: TunnelAddresses,
   settings: Settings,
+  { overlap }: Pick<TunnelRange, 'overlap'>,
 ): TunnelPlan => {
-  const allocated = allocatedFinding(node.name, mark, given, settings);
-  const { phase, ready } = phaseOf(node, tunnel, allocated);
+  const own = allocatedFinding(node.name, mark, given, settings);
+  const { phase, ready } = phaseOf(node, tunnel, own);
+  // Told and no more: what overlaps may go well for years.
+  const allocated = own.reason === 'TunnelAllocated' ? (overlap ?? own) : own;
   return { node: node.name, mark, ...given, phase, allocated, ready };
 };
 
