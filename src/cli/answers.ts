@@ -85,6 +85,7 @@ export const askWhy = async (
 /** What `vip move` did. */
 export interface MoveReport {
   readonly isFine: boolean;
+  /** The EIP; or the node whose address policies left with. */
   readonly vip: string;
   readonly to: string;
   /** How many policies leave with it. */
@@ -106,11 +107,11 @@ export const moveVip = async (
   clock: Clock = systemClock,
 ): Promise<MoveReport> => {
   const move = answered(moveOf(await ownObjects(client, signal), question));
-  const { gateway, vip, to, policies, isThere } = move;
+  const { gateway, vip, from, to, policies, isThere } = move;
   if (!isThere) await wish(client, gateway, vip, to, signal);
   try {
     const remaining = await untilDone(client, signal, clock, (objects) => remainingOf(move, objects));
-    return { isFine: remaining === undefined, vip, to, policies, wasThere: isThere, remaining };
+    return { isFine: remaining === undefined, vip: from ?? vip, to, policies, wasThere: isThere, remaining };
   } finally {
     // With a limit of its own: the wish must go also when the time for the answer is over.
     if (!isThere) await wish(client, gateway, vip, undefined, undefined);

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { resourceOf } from '../api/kinds.ts';
+import { nodeGroupKey } from '../core/ownership/node-group.ts';
 import { startTestApiServer, type TestApiServer } from '../runtime/testing/api-server.ts';
 import { eventually } from '../runtime/testing/eventually.ts';
 import { main } from './commands.ts';
@@ -152,6 +153,25 @@ describe('egctl', () => {
     assert.deepEqual(server.read(ours.gateways, 'office')?.metadata.annotations ?? {}, {});
     const again = await run(...moving('gateway-2'), ...cluster);
     assert.equal(again.out, '10.77.0.100, with 1 policy, was on gateway-2 already.\n');
+    server.put(ours.policies, orders);
+  });
+
+  it('vip move takes a node for what leaves with its own address, until the policies are on the other', async () => {
+    const on = (node: string) => withStatus(orders, { eip: undefined, gateway: 'office', node });
+    const wishes: unknown[] = [];
+    const moved = async () => {
+      const text = () =>
+        server.read(ours.gateways, 'office')?.metadata.annotations?.['egressgateway.spidernet.io/move-eips'];
+      await eventually('a wish', () => text() !== undefined);
+      wishes.push(text());
+      server.put(ours.policies, on('gateway-2'));
+    };
+    server.put(ours.policies, on('gateway-1'));
+    const [{ code, out }] = await Promise.all([run(...moving('gateway-2', 'gateway-1'), ...cluster), moved()]);
+    assert.deepEqual(wishes, [`${nodeGroupKey({ gateway: 'office', node: 'gateway-1' })}=gateway-2`]);
+    assert.deepEqual([code, out], [0, 'gateway-1, with 1 policy, is now on gateway-2.\n']);
+    const none = await run(...moving('gateway-2', 'gateway-1'), ...cluster);
+    assert.match(none.error, /No policy leaves with the address of node gateway-1, so there is nothing to move\./);
     server.put(ours.policies, orders);
   });
 

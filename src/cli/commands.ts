@@ -110,7 +110,10 @@ function commandLine(
   const vip = program.command('vip').description('what concerns one EIP').helpCommand(false);
   command('move', 'let another node of its gateway carry an EIP, with all policies that leave with it', vip)
     .requiredOption('--egressGatewayName <name>', 'the EgressGateway that the EIP belongs to')
-    .requiredOption('--vip <address>', 'the EIP; of a pair, either address')
+    .requiredOption(
+      '--vip <address>',
+      'the EIP; of a pair, either address; or a node of the gateway, for what leaves with its own address',
+    )
     .requiredOption('--targetNode <name>', 'a node that the gateway selects')
     .action((flags: Flags & MoveQuestion) => answer(flags, (cluster) => moveVip(cluster, flags), moveText));
   const node = '<node>';

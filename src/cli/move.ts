@@ -1,5 +1,5 @@
 /**
- * Move is what `vip move` does: it writes on the gateway where an EIP is wanted, waits until the controller and the agents
+ * Move is what `vip move` does: it writes on the gateway where an EIP is wanted, or what leaves with the address of one of its nodes, waits until the controller and the agents
  * have made it so, and takes the wish away again: nothing moves back by itself. This file decides; it asks nobody.
  */
 import { EgressGatewaySpec, EgressGatewayStatus } from '../api/egress-gateway.ts';
@@ -7,6 +7,7 @@ import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import { annotations } from '../api/names.ts';
 import { PolicyStatus } from '../api/policy.ts';
 import { contains, type Ip, parseIp, poolOf } from '../core/ip/index.ts';
+import { nodeGroupKey } from '../core/ownership/node-group.ts';
 import { readSpec, readStatus } from '../core/project/api-object.ts';
 import type { Answer } from './pod-name.ts';
 import type { OwnObjects, Served } from './read.ts';
@@ -18,10 +19,13 @@ export interface MoveQuestion {
   readonly targetNode: string;
 }
 
-/** An EIP that is to be on another node. */
+/** An EIP, or a node group, that is to be on another node. */
 export interface Move {
   readonly gateway: string;
+  /** The EIP, or what stands for the node group. */
   readonly vip: Ip;
+  /** The node on record of the group; undefined for an EIP. */
+  readonly from: string | undefined;
   readonly to: string;
   /** How many policies leave with it. */
   readonly policies: number;
@@ -32,12 +36,19 @@ export interface Move {
 /** What is to be moved; a sentence when it cannot be. */
 export const moveOf = (objects: OwnObjects, question: MoveQuestion): Answer<Move> => {
   const { egressGatewayName: gateway, targetNode: to } = question;
-  const vip = parseIp(question.vip);
-  if (!vip.ok) return refused(`--vip is ${JSON.stringify(question.vip)}: allowed is an EIP such as 10.6.1.21.`);
   const found = objects.gateways.find(({ metadata }) => metadata.name === gateway);
   if (found === undefined) return refused(`There is no EgressGateway ${gateway}; choose one of: ${namesOf(objects)}.`);
-  if (!isInPool(found, vip.value)) return refused(`${vip.value} is in no pool of gateway ${gateway}.`);
   const nodes = readStatus(EgressGatewayStatus, found)?.nodeList ?? [];
+  const from = nodes.some(({ name }) => name === question.vip) ? question.vip : undefined;
+  const vip =
+    from === undefined ? parseIp(question.vip) : { ok: true as const, value: nodeGroupKey({ gateway, node: from }) };
+  if (!vip.ok) {
+    const allowed = `allowed is an EIP such as 10.6.1.21, or a node of gateway ${gateway}`;
+    return refused(`--vip is ${JSON.stringify(question.vip)}: ${allowed}.`);
+  }
+  if (from === undefined && !isInPool(found, vip.value)) {
+    return refused(`${vip.value} is in no pool of gateway ${gateway}.`);
+  }
   const target = nodes.find(({ name }) => name === to);
   if (target === undefined) {
     const others = nodes.map(({ name }) => name).join(', ') || 'none';
@@ -45,9 +56,12 @@ export const moveOf = (objects: OwnObjects, question: MoveQuestion): Answer<Move
   }
   if (target.status !== 'Ready') return refused(`Node ${to} is ${target.status ?? 'not seen yet'}, not Ready.`);
   const nodesNow = nodesWith(objects, vip.value);
-  if (nodesNow.length === 0) return refused(`No policy leaves with ${vip.value}, so there is nothing to move.`);
+  if (nodesNow.length === 0) {
+    const what = from === undefined ? vip.value : `the address of node ${from}`;
+    return refused(`No policy leaves with ${what}, so there is nothing to move.`);
+  }
   const isThere = nodesNow.every((node) => node === to);
-  return { ok: true, value: { gateway, vip: vip.value, to, policies: nodesNow.length, isThere } };
+  return { ok: true, value: { gateway, vip: vip.value, from, to, policies: nodesNow.length, isThere } };
 };
 
 /** The annotation of a gateway with a wish added, or taken away where `node` is undefined; null when none is left. */
@@ -61,19 +75,23 @@ export const wishesWith = ({ metadata }: Served, vip: Ip, node: string | undefin
 };
 
 /** What is left to do until the move is complete; undefined when it is. */
-export const remainingOf = ({ vip, to }: Move, objects: OwnObjects): string | undefined => {
+export const remainingOf = ({ vip, from, to }: Move, objects: OwnObjects): string | undefined => {
   const behind = nodesWith(objects, vip).filter((node) => node !== to);
   if (behind.length > 0) return `policies that are still on ${behind[0]}: ${behind.length}`;
+  // Policies with the address of another node are in another group.
+  if (from !== undefined) return undefined;
   const tunnel = objects.tunnels.find(({ metadata }) => metadata.name === to);
   const held = tunnel && readStatus(EgressTunnelStatus, tunnel)?.report?.eips;
   return held?.some(({ ip }) => ip === vip) ? undefined : `node ${to} does not report that it holds ${vip}`;
 };
 
-/** The nodes on record for the policies that leave with an EIP. */
+/** The nodes on record for the policies that leave with an EIP, or are in a node group. */
 const nodesWith = ({ policies, clusterPolicies }: OwnObjects, vip: Ip): readonly string[] =>
   [...policies, ...clusterPolicies].flatMap((object) => {
-    const { eip, node } = readStatus(PolicyStatus, object) ?? {};
-    return node !== undefined && (eip?.ipv4 === vip || eip?.ipv6 === vip) ? [node] : [];
+    const { eip, gateway, node } = readStatus(PolicyStatus, object) ?? {};
+    if (node === undefined) return [];
+    const isInGroup = gateway !== undefined && nodeGroupKey({ gateway, node }) === vip;
+    return isInGroup || eip?.ipv4 === vip || eip?.ipv6 === vip ? [node] : [];
   });
 
 const isInPool = (gateway: Served, vip: Ip): boolean => {

@@ -2,6 +2,7 @@
 import { EgressClusterInfoStatus } from '../api/egress-cluster-info.ts';
 import { EgressGatewayStatus } from '../api/egress-gateway.ts';
 import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
+import { nodeGroupKey } from '../core/ownership/node-group.ts';
 import { readStatus } from '../core/project/api-object.ts';
 import type { OwnObjects } from './read.ts';
 
@@ -19,7 +20,7 @@ export interface Ownership {
 
 /** Where one EIP is. */
 export interface OwnerLine {
-  /** `10.6.1.1`, or a pair as `10.6.1.1 fd00::1`. */
+  /** `10.6.1.1`, a pair as `10.6.1.1 fd00::1`, or `node IP of gateway-1` for policies that leave with the address of that node. */
   readonly eip: string;
   /** The node that reports it in the latest epoch; undefined when nobody does. */
   readonly owner: string | undefined;
@@ -38,7 +39,8 @@ export const ownershipOf = ({ clusterInfo, gateways, tunnels }: OwnObjects): Own
   }));
   const latestByIp = new Map<string, { readonly node: string; readonly epoch: number }>();
   for (const { node, report } of reports) {
-    for (const { ip, epoch } of report?.eips ?? []) {
+    const groups = (report?.nodeGroups ?? []).map((group) => ({ ip: nodeGroupKey(group), epoch: group.epoch }));
+    for (const { ip, epoch } of [...(report?.eips ?? []), ...groups]) {
       if (epoch > (latestByIp.get(ip)?.epoch ?? -1)) latestByIp.set(ip, { node, epoch });
     }
   }
@@ -49,10 +51,9 @@ export const ownershipOf = ({ clusterInfo, gateways, tunnels }: OwnObjects): Own
   const owners = gateways.flatMap((gateway) =>
     (readStatus(EgressGatewayStatus, gateway)?.nodeList ?? []).flatMap(({ name = '', eips = [] }) =>
       eips.flatMap(({ ipv4, ipv6 }): OwnerLine[] => {
-        const ip = ipv4 || ipv6;
-        if (!ip) return [];
-        const latest = latestByIp.get(ip);
-        const eip = [ipv4, ipv6].filter(Boolean).join(' ');
+        const group = { gateway: gateway.metadata.name, node: name };
+        const latest = latestByIp.get(ipv4 || ipv6 || nodeGroupKey(group));
+        const eip = [ipv4, ipv6].filter(Boolean).join(' ') || `node IP of ${name}`;
         return [{ eip, owner: latest?.node, epoch: latest?.epoch ?? 0, recorded: name }];
       }),
     ),

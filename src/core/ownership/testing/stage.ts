@@ -1,6 +1,7 @@
 /** Stage: a cluster in a network, about to start, with its judge. What happens to it is in histories.ts and storm.ts. */
 import type { Ip } from '../../ip/index.ts';
 import { ip } from '../../testing/address.ts';
+import { nodeGroupKey } from '../node-group.ts';
 import { Ownership, type OwnershipSettings } from '../ownership.ts';
 import type { Effect, OwnershipPlan } from '../port.ts';
 import { type Timing, timingOf } from '../timing.ts';
@@ -39,8 +40,13 @@ export interface StageSettings {
 
 export const quietLinks: Links = { loss: 0, doubling: 0, delayMs: [0.2, 1], stragglers: 0 };
 
-/** All EIPs that schedules use. */
-export const allEips: readonly Ip[] = ['10.6.1.1', '10.6.1.2', '10.6.1.3', '10.6.1.4'].map(ip);
+/** What schedules use: an EIP and node groups, between which the protocol knows no difference. */
+export const allEips: readonly Ip[] = [
+  ip('10.6.1.1'),
+  nodeGroupKey({ gateway: 'main', node: 'n0' }),
+  nodeGroupKey({ gateway: 'main', node: 'n1' }),
+  nodeGroupKey({ gateway: 'main', node: 'n2' }),
+];
 
 /** Puts up a cluster whose agents start at about the same time. */
 export const stageOf = (options: ScheduleOptions, settings: StageSettings, chance: Chance): Stage => {
