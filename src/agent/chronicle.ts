@@ -57,16 +57,17 @@ export class Chronicle {
     this.#deps.log.warn({ component: 'uplink' }, what);
   }
 
-  /** An EIP or a node group was taken over, or let go; `name` is how people call it. */
-  ownership(happening: Extract<Happening, { readonly kind: 'event' }>, name: string): void {
+  /** An EIP or a node group was taken over, or let go; `name` is how people call it, undefined for a group that has ended. */
+  ownership(happening: Extract<Happening, { readonly kind: 'event' }>, name: string | undefined): void {
     const { node, metrics, log } = this.#deps;
     const { reason, cause, eip, epoch, took } = happening;
-    const note = ownershipNote(happening, name, node);
+    const note = ownershipNote(happening, name ?? 'a node group that has ended', node);
     metrics.ownership(happening);
     const ms = took === undefined ? {} : { ms: Math.round(took.detectionMs + took.claimMs) };
     log.info({ component: 'ownership', reason, eip, ...ms }, `${note.slice(0, -1)}, epoch ${epoch}.`);
-    // What a node owns from the start on is nothing to tell people about.
-    if (cause !== 'start') this.#warn(reason, reason === 'EipTakenOver' ? 'TakeOver' : 'Yield', note);
+    // What a node owns from the start on is nothing to tell people about, nor that the record has followed a take-over.
+    if (cause !== 'start' && name !== undefined)
+      this.#warn(reason, reason === 'EipTakenOver' ? 'TakeOver' : 'Yield', note);
   }
 
   /** What stands in the way after a pass; what did so before is not told again. */

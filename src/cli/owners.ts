@@ -54,6 +54,8 @@ export const ownershipOf = ({ clusterInfo, gateways, tunnels }: OwnObjects): Own
         const group = { gateway: gateway.metadata.name, node: name };
         const latest = latestByIp.get(ipv4 || ipv6 || nodeGroupKey(group));
         const eip = [ipv4, ipv6].filter(Boolean).join(' ') || `node IP of ${name}`;
+        // Without a word from agents the node on record serves its group; an EIP that nobody owns goes nowhere.
+        if (latest === undefined && !ipv4 && !ipv6) return [];
         return [{ eip, owner: latest?.node, epoch: latest?.epoch ?? 0, recorded: name }];
       }),
     ),

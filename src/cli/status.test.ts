@@ -57,6 +57,26 @@ Inside the cluster
     );
   });
 
+  it('shows who serves policies with the node IP, as soon as nodes have agreed on it', () => {
+    const [first = orders, second = orders, worker = orders] = objects.tunnels;
+    const electorate = { generation: 3, voters: ['gateway-1', 'gateway-2'], apiVotes: true };
+    const nodeList = [{ name: 'gateway-1', status: 'Ready', eips: [{ policies: [{ name: 'p', namespace: 'shop' }] }] }];
+    const [gateway = orders] = objects.gateways;
+    const group = { gateway: gateway.metadata.name, node: 'gateway-1', epoch: 2 };
+    const { clusterInfo = orders } = objects;
+    const votingWith = (nodeGroups: readonly object[]) => ({
+      ...objects,
+      clusterInfo: withStatus(clusterInfo, { electorate }),
+      gateways: [withStatus(gateway, { nodeList })],
+      tunnels: [first, withStatus(second, { report: { nodeGroups, electorate } }), worker],
+    });
+    assert.match(
+      text(votingWith([group]), programs),
+      / {2}EIP {19}OWNER {6}EPOCH\n {2}node IP of gateway-1 {2}gateway-2 {2}2 {6}recorded: gateway-1\n/,
+    );
+    assert.doesNotMatch(text(votingWith([]), programs), /node IP of/);
+  });
+
   it('tells reason, sentence and remedy of what is not fine', () => {
     const [first = orders, second = orders, worker = orders] = objects.tunnels;
     const message =

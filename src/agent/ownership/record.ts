@@ -74,11 +74,11 @@ export class OwnershipRecord {
     });
   }
 
-  /** How people call an EIP, or a node group. */
-  nameOf(eip: Ip): string {
+  /** How people call an EIP, or a node group; undefined for a group that has ended because no policy is recorded in it. */
+  nameOf(eip: Ip): string | undefined {
     const group = this.eips().get(eip)?.group;
     if (group !== undefined) return `node group ${group.gateway}/${group.node}`;
-    return isNodeGroupKey(eip) ? `node group ${eip}` : eip;
+    return isNodeGroupKey(eip) ? undefined : eip;
   }
 
   /** Who votes, and who may own what; undefined before there was an electorate. */

@@ -108,8 +108,8 @@ export class Steward {
     return this.#isOn ? this.#record.groupsIn(this.#holds) : [];
   }
 
-  /** How people call an EIP, or a node group. */
-  nameOf(eip: Ip): string {
+  /** How people call an EIP, or a node group; undefined for a group that has ended. */
+  nameOf(eip: Ip): string | undefined {
     return this.#record.nameOf(eip);
   }
 

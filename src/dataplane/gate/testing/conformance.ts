@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Ip } from '../../../core/ip/index.ts';
+import { nodeGroupKey } from '../../../core/ownership/node-group.ts';
 import { ip } from '../../../core/testing/address.ts';
 import type { Gate } from '../gate.ts';
 
@@ -107,6 +108,14 @@ export const describeGate = (name: string, open: () => Promise<GateWorld>): void
       for (const { leftMs } of inKernel ?? [])
         assert.ok(leftMs > leaseMs / 2 && leftMs <= leaseMs, `${leftMs} ms left`);
       assert.deepEqual(await answers(world), [true, true]);
+    });
+
+    withWorld('keeps a node group, which has no address, for a restart', async (world) => {
+      const { gate } = world;
+      await gate.prepare();
+      const group = { ip: nodeGroupKey({ gateway: 'main', node: 'gateway-1' }), epoch: 7 };
+      gate.hold([{ ...group, isAnswered: true }], leaseMs);
+      assert.deepEqual(await gate.read(), [group]);
     });
 
     withWorld('has room for thousands of EIPs', async (world) => {
