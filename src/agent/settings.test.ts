@@ -25,7 +25,6 @@ describe('settings of a node', () => {
       port: 4790,
       hasChecksums: false,
       hasGro: true,
-      tunnelPrefixLength: { ipv4: 20, ipv6: 100 },
       notAnnounced: [/^docker/],
       isStrict: false,
     });

@@ -1,6 +1,5 @@
 /** What the configuration means for one node. */
 import type { Config } from '../api/config.ts';
-import { parseCidrMasking, prefixLengthOf } from '../core/ip/index.ts';
 import type { NodeSettings } from '../core/node/input.ts';
 import type { ParentChoice } from '../dataplane/ip/host.ts';
 
@@ -17,7 +16,6 @@ export const nodeSettingsOf = ({ feature }: Config): NodeSettings => ({
   port: feature.vxlan.port,
   hasChecksums: !feature.vxlan.disableChecksumOffload,
   hasGro: feature.vxlan.enableGRO,
-  tunnelPrefixLength: { ipv4: lengthOf(feature.tunnelIpv4Subnet, 32), ipv6: lengthOf(feature.tunnelIpv6Subnet, 128) },
   notAnnounced: feature.announcedInterfacesToExclude.map(interfacePatternOf),
   isStrict: feature.strictPodStart,
 });
@@ -36,10 +34,4 @@ export const parentChoiceOf = ({ feature }: Config, labels: Readonly<Record<stri
   const [, named] = feature.tunnelDetectMethod.split('interface=');
   const name = own?.interfaceName ?? named;
   return name === undefined ? { kind: 'defaultRoute' } : { kind: 'interface', name };
-};
-
-// The configuration was checked when it was read: each is a CIDR of its family.
-const lengthOf = (cidr: string, fallback: number): number => {
-  const parsed = parseCidrMasking(cidr);
-  return parsed.ok ? prefixLengthOf(parsed.value) : fallback;
 };

@@ -158,7 +158,7 @@ const Feature = z
         'Whether IPv6 traffic is handled. Not both families may be off. Takes effect when all processes restart.',
       ),
     tunnelIpv4Subnet: tunnelSubnet(4, '172.31.0.0/16').describe(
-      'IPv4 range of the tunnel network as a CIDR. It must not be in use; what is known to overlap is told as `TunnelRangeOverlaps`. Default VPCs of AWS have the default too: choose another one there before you install.',
+      'IPv4 range of the tunnel network as a CIDR. It must not be in use; what is known to overlap is told as `TunnelRangeOverlaps`. Default VPCs of AWS have the default too: choose another one there.',
     ),
     tunnelIpv6Subnet: tunnelSubnet(6, 'fd11::/112').describe(
       'IPv6 range of the tunnel network as a CIDR. It must not be in use; what is known to overlap is told as `TunnelRangeOverlaps`.',

@@ -143,7 +143,7 @@ export interface RouteDesired {
   readonly device: string;
 }
 
-/** A permanent neighbour on the tunnel device. */
+/** A permanent neighbour on the tunnel device, and the way to it: a route to this one address. */
 export interface NeighbourDesired {
   readonly device: string;
   readonly ip: Ip;

@@ -53,7 +53,6 @@ export interface NodeSettings {
   readonly port: number;
   readonly hasChecksums: boolean;
   readonly hasGro: boolean;
-  readonly tunnelPrefixLength: { readonly ipv4: number; readonly ipv6: number };
   /** Names of interfaces that match one of these carry no announcements. */
   readonly notAnnounced: readonly RegExp[];
   /** Whether a pod of this node that is not known yet is kept from the outside. */

@@ -79,11 +79,11 @@ const tunnelLink = (settings: NodeSettings, { end, parent, local, mtu }: OwnTunn
   hasGro: settings.hasGro,
 });
 
+/** Without their range: others may use addresses of it, and the route to all of it would take them away. */
 const tunnelAddresses = ({ settings, tunnel }: NetworkFacts) =>
   familiesIn(settings).flatMap((family) => {
     const ip = tunnel && ofPair(tunnel.end, family);
-    const { ipv4, ipv6 } = settings.tunnelPrefixLength;
-    return ip === undefined ? [] : [{ device: settings.device, ip, prefixLength: family === 4 ? ipv4 : ipv6 }];
+    return ip === undefined ? [] : [{ device: settings.device, ip, prefixLength: HOST_PREFIX[family] }];
   });
 
 /** Packets with a mark go to a node, by a table of their own. */

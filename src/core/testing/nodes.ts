@@ -16,7 +16,6 @@ export const nodeSettings: NodeSettings = {
   port: 7789,
   hasChecksums: true,
   hasGro: false,
-  tunnelPrefixLength: { ipv4: 16, ipv6: 112 },
   notAnnounced: [/^cali/],
   isStrict: false,
 };

@@ -2,9 +2,9 @@
  * The difference between what is desired and what the kernel holds, as changes in an order in which each is safe. Devices
  * are in links.ts, because everything else depends on them.
  */
-import { familyOf, isIpv4, isIpv6 } from '../../core/ip/index.ts';
+import { familyOf, isIpv6 } from '../../core/ip/index.ts';
 import type { AddressDesired, NetworkDesired, RouteDesired, RuleDesired } from '../../core/node/desired.ts';
-import type { AddressActual, NetworkActual } from './actual.ts';
+import { type AddressActual, METRIC, type NetworkActual } from './actual.ts';
 import type { Change } from './change.ts';
 import {
   dropAddress,
@@ -14,12 +14,14 @@ import {
   dropProxy,
   dropRoute,
   dropRule,
+  dropWay,
   putAddress,
   putForwarding,
   putNeighbour,
   putProxy,
   putRoute,
   putRule,
+  putWay,
   ruleText,
 } from './lines.ts';
 import { isUsable } from './links.ts';
@@ -35,6 +37,7 @@ export const missing = (desired: NetworkDesired, actual: NetworkActual): readonl
   const isOnUsable = ({ device }: OnDevice): boolean => usable.has(device);
   const targets = new Map(actual.forwardings.map((forwarding) => [macKey(forwarding), forwarding.to]));
   const macs = new Map(actual.neighbours.map((neighbour) => [deviceKey(neighbour), neighbour.mac]));
+  const ways = new Set(actual.ways.map(deviceKey));
   const proxies = new Set(actual.proxies.map(deviceKey));
   const routes = Map.groupBy(actual.routes, ({ table }) => table);
   const rules = new Set(actual.rules.map(ruleKey));
@@ -46,6 +49,7 @@ export const missing = (desired: NetworkDesired, actual: NetworkActual): readonl
     ...desired.neighbours
       .filter((entry) => isOnUsable(entry) && macs.get(deviceKey(entry)) !== entry.mac)
       .map(putNeighbour),
+    ...desired.neighbours.filter((entry) => isOnUsable(entry) && !ways.has(deviceKey(entry))).map(putWay),
     ...desired.proxies.filter((entry) => !proxies.has(deviceKey(entry))).map(putProxy),
     ...desired.routes
       .filter((route) => isOnUsable(route) && !routes.get(route.table)?.some((found) => isRoute(route, found)))
@@ -79,6 +83,7 @@ export const surplus = (desired: NetworkDesired, actual: NetworkActual): readonl
       .toReversed()
       .map(dropRule),
     ...surplusRoutes(desired, actual).filter(stays).map(dropRoute),
+    ...actual.ways.filter((entry) => stays(entry) && !neighbours.has(deviceKey(entry))).map(dropWay),
     ...surplusAddresses(desired, actual).filter(stays).map(dropAddress),
     ...actual.neighbours.filter((entry) => stays(entry) && !neighbours.has(deviceKey(entry))).map(dropNeighbour),
     ...actual.proxies.filter((entry) => isOurProxy(entry) && !proxies.has(deviceKey(entry))).map(dropProxy),
@@ -101,21 +106,22 @@ const byFamily = (a: RuleDesired, b: RuleDesired): number => a.family - b.family
 const isEip = ({ device }: OnDevice, { links }: NetworkDesired): boolean =>
   links.some(({ kind, name }) => kind === 'holder' && name === device);
 
-/** Addresses that are to be put, and those that must go first. */
+/** Addresses that are to be put, and those that must go first. An IPv6 address is on a device once, with one length. */
 const addressPlan = (
   desired: NetworkDesired,
   actual: NetworkActual,
 ): { readonly put: readonly AddressDesired[]; readonly dropFirst: ReadonlySet<AddressActual> } => {
   const held = new Map(actual.addresses.map((address) => [addressKey(address), address]));
-  const wanted = new Set(desired.addresses.map(addressKey));
-  const rivals = actual.addresses.filter((found) => mayTakeAlong(found) && !wanted.has(addressKey(found)));
+  const ofIpv6 = Map.groupBy(
+    actual.addresses.filter(({ ip }) => isIpv6(ip)),
+    deviceKey,
+  );
   const dropFirst = new Set<AddressActual>();
   const put = desired.addresses.filter((address) => {
     const found = held.get(addressKey(address));
-    const inTheWay = rivals.filter((other) => takesAlong(other, address));
-    const isSafe = inTheWay.length === 0 || found?.isSecondary === false;
-    if (found !== undefined && isSafe && isAsDesired(found, isEip(address, desired))) return false;
-    for (const other of found === undefined ? inTheWay : [...inTheWay, found]) dropFirst.add(other);
+    if (found !== undefined && isAsDesired(found, isEip(address, desired))) return false;
+    for (const other of ofIpv6.get(deviceKey(address)) ?? []) dropFirst.add(other);
+    if (found !== undefined) dropFirst.add(found);
     return true;
   });
   return { put, dropFirst };
@@ -134,14 +140,6 @@ const surplusAddresses = (desired: NetworkDesired, actual: NetworkActual): reado
 
 const isAsDesired = (found: AddressActual, isOfEip: boolean): boolean =>
   found.isForever && !found.isTentative && found.isDeprecated === (isOfEip && isIpv6(found.ip));
-
-/** When an IPv4 address goes, those that joined its network later go along. So it must go before they come. */
-const takesAlong = (old: AddressDesired, { device, ip, prefixLength }: AddressDesired): boolean =>
-  mayTakeAlong(old) && old.prefixLength === prefixLength && old.device === device && isIpv4(ip);
-const mayTakeAlong = ({ ip, prefixLength }: AddressDesired): boolean => isIpv4(ip) && prefixLength < 32;
-
-/** Metrics that the kernel gives a route that names none. */
-export const METRIC = { 4: 0, 6: 1024 } as const;
 
 /** True when putting the wanted route replaces the one found: the kernel tells them apart by these. */
 const isInPlaceOf = (wanted: RouteDesired, found: RouteListed): boolean =>

@@ -10,6 +10,7 @@ import type {
   RouteDesired,
   RuleDesired,
 } from '../../core/node/desired.ts';
+import type { WayListed } from './actual.ts';
 import type { Change } from './change.ts';
 import type { ProxyListed, RouteListed } from './listing.ts';
 import { PROTOCOL } from './ours.ts';
@@ -58,6 +59,18 @@ const neighbourChange = ({ ip, device }: NeighbourDesired, line: string): Change
   tool: 'ip',
   line,
   what: `neighbour ${ip} on ${device}`,
+  reason: 'RouteRefused',
+  ip,
+});
+
+/** The way to a neighbour, in the table that everybody uses: to its address alone. */
+export const putWay = (way: WayListed): Change => wayChange('replace', way);
+export const dropWay = (way: WayListed): Change => wayChange('del', way);
+
+const wayChange = (verb: string, { ip, device }: WayListed): Change => ({
+  tool: 'ip',
+  line: `route ${verb} ${ip} dev ${device}`,
+  what: `route to ${ip} on ${device}`,
   reason: 'RouteRefused',
   ip,
 });

@@ -5,8 +5,7 @@
  */
 import { familyOf, isIpv6 } from '../../core/ip/index.ts';
 import type { NetworkDesired } from '../../core/node/desired.ts';
-import type { NetworkActual } from './actual.ts';
-import { METRIC } from './diff.ts';
+import { METRIC, type NetworkActual } from './actual.ts';
 import { isOurProxy, PROTOCOL } from './ours.ts';
 
 /** The network after `desired` was grown and trimmed with nothing refused. `read` is what was read before that. */
@@ -36,6 +35,7 @@ export const settledAs = (desired: NetworkDesired, read: NetworkActual): Network
       source: undefined,
       isComplex: false,
     })),
+    ways: desired.neighbours.map(({ device, ip }) => ({ device, ip })),
     neighbours: desired.neighbours,
     forwardings: desired.forwardings,
     proxies: [

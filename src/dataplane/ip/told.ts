@@ -4,7 +4,7 @@
  */
 import { familyOf, isIpv6 } from '../../core/ip/index.ts';
 import type { NetworkDesired } from '../../core/node/desired.ts';
-import { METRIC } from './diff.ts';
+import { METRIC } from './actual.ts';
 import { ruleText } from './lines.ts';
 
 /** Says whether a line tells that something is there which is desired, or is gone which is not. In doubt it says no. */
@@ -48,6 +48,10 @@ const factsOf = (desired: NetworkDesired): readonly Fact[] => {
     })),
     ...desired.rules.map((rule) => ({ subject: `rule ${ruleText(rule)}`, state: '' })),
     ...desired.neighbours.map(({ device, ip, mac }) => ({ subject: `neighbour ${device} ${ip}`, state: mac })),
+    ...desired.neighbours.map(({ device, ip }) => ({
+      subject: `way ${device} ${ip}`,
+      state: `${METRIC[familyOf(ip)]}`,
+    })),
     ...desired.forwardings.map(({ device, mac, to }) => ({ subject: `forwarding ${device} ${mac}`, state: to })),
     ...desired.routes.map(({ table, via, device }) => ({
       subject: `route ${table} ${familyOf(via)}`,
@@ -76,6 +80,11 @@ const factIn = (text: string): Fact | undefined => {
     return isForwarding === undefined
       ? { subject: `neighbour ${device} ${ip}`, state: mac, otherwise: forwarding }
       : forwarding;
+  }
+  const way = /^([^/ ]+) dev (\S+)(?: scope link)?(?: metric (\d+))?(?: pref medium)?$/.exec(text);
+  if (way !== null) {
+    const [, ip, device, metric = '0'] = way;
+    return { subject: `way ${device} ${ip}`, state: metric };
   }
   const route = /^default via (\S+) dev (\S+) table (\d+)(?: metric (\d+))? onlink(?: pref medium)?$/.exec(text);
   if (route !== null) {

@@ -72,8 +72,8 @@ export const networkDesired = (wish: NetworkWish = {}): NetworkDesired => {
       ...(eips.length === 0 ? [] : [{ kind: 'holder', name: holder } as const]),
     ],
     addresses: [
-      { device: tunnel, ip: ip(`172.31.0.${self}`), prefixLength: 16 },
-      { device: tunnel, ip: ip(`fd11::${self}`), prefixLength: 112 },
+      { device: tunnel, ip: ip(`172.31.0.${self}`), prefixLength: 32 },
+      { device: tunnel, ip: ip(`fd11::${self}`), prefixLength: 128 },
       ...eips.flatMap((eip) => [
         { device: holder, ip: ip(`10.6.0.${eip}`), prefixLength: 32 },
         { device: holder, ip: ip(`fd06::${eip}`), prefixLength: 128 },

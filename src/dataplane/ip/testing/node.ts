@@ -77,6 +77,7 @@ export const essence = (actual: NetworkActual): object => {
     routes: sorted(
       actual.routes.map(({ table, family, destination, via, device }) => ({ table, family, destination, via, device })),
     ),
+    ways: sorted(actual.ways),
     neighbours: sorted(actual.neighbours.map(({ device, ip, mac }) => ({ device, ip, mac }))),
     forwardings: sorted(actual.forwardings.map(({ device, mac, to }) => ({ device, mac, to }))),
     proxies: sorted(actual.proxies),

@@ -9,7 +9,7 @@ export const drifts: readonly string[] = [
   'ip link set egress.vxlan alias somebody',
   'ip link del egw-eip',
   'ip link set egw-eip down',
-  'ip addr del 172.31.0.11/16 dev egress.vxlan',
+  'ip addr del 172.31.0.11/32 dev egress.vxlan',
   'ip addr del fd06::100/128 dev egw-eip',
   'ip addr replace fd06::100/128 dev egw-eip preferred_lft forever',
   'ip addr add 10.6.0.200/32 dev egw-eip',
@@ -25,6 +25,9 @@ export const drifts: readonly string[] = [
   'ip route add 192.0.2.0/24 via 10.6.0.1 dev eth0 table 2613',
   'ip -6 route replace default via fd06::1 dev eth0 table 2612',
   'ip neigh del 172.31.0.12 dev egress.vxlan',
+  'ip route del 172.31.0.12 dev egress.vxlan',
+  'ip -6 route del fd11::12 dev egress.vxlan',
+  'ip route add 172.31.0.77 dev egress.vxlan',
   'ip neigh replace fd11::12 lladdr 66:00:00:00:00:99 dev egress.vxlan nud permanent',
   'ip neigh replace 172.31.0.77 lladdr 66:00:00:00:00:99 dev egress.vxlan nud permanent',
   'ip neigh del proxy fd06::100 dev eth0',
@@ -34,11 +37,12 @@ export const drifts: readonly string[] = [
   'bridge fdb replace 66:00:00:00:00:99 dev egress.vxlan dst 10.6.0.99',
 ];
 
-/** Our tunnel address came second into its network, and would go with the first. */
-export const secondComer: readonly string[] = [
-  'ip addr del 172.31.0.11/16 dev egress.vxlan',
-  'ip addr add 172.31.0.99/16 dev egress.vxlan',
+/** The tunnel addresses as they were before they had a route of their own: with their range. */
+export const withRanges: readonly string[] = [
+  'ip addr del 172.31.0.11/32 dev egress.vxlan',
   'ip addr add 172.31.0.11/16 dev egress.vxlan',
+  'ip addr del fd11::11/128 dev egress.vxlan',
+  'ip addr add fd11::11/112 dev egress.vxlan nodad',
 ];
 
 /** Things of others that look a little like ours. */
