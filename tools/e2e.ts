@@ -31,6 +31,7 @@ const alone: readonly string[] = [
 /** Seconds that the longer files take, as the last line of a run tells them. Only the order follows from it: longest first. */
 const secondsOf: Readonly<Record<string, number>> = {
   proxy: 200,
+  'egress-reboot': 150,
   'proxy-nginx': 120,
   'chart-install': 100,
   'proxy-failures': 95,
