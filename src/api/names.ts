@@ -26,6 +26,12 @@ export const annotations = {
   drain: `${gatewayGroup}/drain`,
 } as const;
 
+/** Taint keys. */
+export const taints = {
+  /** On a Node: whoever makes nodes puts it there, so that no pod starts before the agent of the node is ready. */
+  startup: `${gatewayGroup}/agent-not-ready`,
+} as const;
+
 /** Finalizers that only the controller or the operator takes off. */
 export const finalizers = {
   /** On an EgressGateway: kept while policies use it. */

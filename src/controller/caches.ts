@@ -7,10 +7,11 @@ import type { EgressEndpoint } from '../api/egress-endpoint-slice.ts';
 import { EgressGatewayStatus } from '../api/egress-gateway.ts';
 import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import { resourceOf } from '../api/kinds.ts';
-import { labels } from '../api/names.ts';
+import { labels, taints } from '../api/names.ts';
 import { PolicyStatus } from '../api/policy.ts';
 import {
   type ApiObject,
+  type NodeObject,
   type Output,
   projectClusterPolicy,
   projectGateway,
@@ -75,9 +76,16 @@ export interface KnownNamespace extends NamespaceView {
   readonly uid: string;
 }
 
+/** A node as a Kubernetes object: when it was made, and whether it has our start-up taint. */
+export interface KnownNode extends NodeView {
+  readonly createdAtMs: number;
+  /** The places of the taint in the list of taints; it may be there once for each effect. */
+  readonly startupTaints: readonly number[];
+}
+
 /** The caches by kind. Keys are `namespace/name`, or `name` for cluster-scoped kinds. */
 export interface CacheByKind {
-  readonly nodes: Cache<NodeView>;
+  readonly nodes: Cache<KnownNode>;
   readonly namespaces: Cache<KnownNamespace>;
   readonly pods: Cache<PodView, 'namespace'>;
   readonly gateways: Cache<KeptGateway>;
@@ -152,7 +160,7 @@ type Follow = <T, I extends string = never, O extends KubeObject = KubeObject>(
 ) => Cache<T, I>;
 
 const cachesBy = (follow: Follow): CacheByKind => ({
-  nodes: follow('nodes', coreResource('nodes', 'Node', false), { project: projectNode }),
+  nodes: follow('nodes', coreResource('nodes', 'Node', false), { project: knownNode }),
   namespaces: follow('namespaces', coreResource('namespaces', 'Namespace', false), {
     project: (object): KnownNamespace => ({ ...projectNamespace(object), uid: object.metadata.uid ?? '' }),
     scope: { metadataOnly: true },
@@ -177,6 +185,13 @@ const cachesBy = (follow: Follow): CacheByKind => ({
   }),
   slices: follow('slices', resourceOf('EgressEndpointSlice'), sliceCache),
   clusterSlices: follow('clusterSlices', resourceOf('EgressClusterEndpointSlice'), sliceCache),
+});
+
+/** What is kept of a node. */
+export const knownNode = (object: NodeObject): KnownNode => ({
+  ...projectNode(object),
+  createdAtMs: Date.parse(object.metadata.creationTimestamp ?? '') || 0,
+  startupTaints: (object.spec?.taints ?? []).flatMap(({ key }, place) => (key === taints.startup ? [place] : [])),
 });
 
 /** Makes the projection of one of our kinds from that of its view. */

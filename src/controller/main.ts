@@ -31,6 +31,7 @@ import { observePlan } from './plan/gauges.ts';
 import { Heartbeats } from './plan/heartbeats.ts';
 import { type PlanPart, planPart } from './plan/part.ts';
 import { slicesPart } from './slices/part.ts';
+import { startupTaintPart } from './startup-taint/part.ts';
 import { membersDuring, partDepsDuring } from './term.ts';
 
 /** The name of the Lease. */
@@ -135,6 +136,7 @@ const leadingParts = (
     clusterInfoPart(deps),
     electorate,
     failoverRecordsPart({ ...deps, randomBytes }),
+    startupTaintPart(deps),
     webhookPart(deps, reach),
   ];
   return {

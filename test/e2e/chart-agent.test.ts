@@ -115,7 +115,10 @@ describe('the pod of an agent', () => {
   test('runs on every node, comes before other pods, and is replaced a few nodes at a time', async () => {
     const { spec } = (await render()).agents;
     assert.deepEqual(spec.updateStrategy, { rollingUpdate: { maxUnavailable: '10%' } });
-    assert.deepEqual(spec.template.spec.tolerations, [{ operator: 'Exists' }]);
+    assert.deepEqual(spec.template.spec.tolerations, [
+      { key: 'egressgateway.spidernet.io/agent-not-ready', operator: 'Exists' },
+      { operator: 'Exists' },
+    ]);
     assert.equal(spec.template.spec.priorityClassName, 'system-node-critical');
     const { agents } = await render('agent.maxUnavailable=3');
     assert.deepEqual(agents.spec.updateStrategy, { rollingUpdate: { maxUnavailable: 3 } });
@@ -215,6 +218,44 @@ describe('the API server', () => {
       assert.match(stderr, /given by the controller|must not change/);
     }
     assert.equal((await status('node-b', { phase: 'Failed' }, '--field-manager=controller')).code, 0, 'others may');
+  });
+
+  test('lets the controller take the start-up taint off a node, and change nothing else of it', async () => {
+    const ours = { key: 'egressgateway.spidernet.io/agent-not-ready', effect: 'NoSchedule' };
+    const other = { key: 'example.com/other', effect: 'NoSchedule' };
+    const node = { apiVersion: 'v1', kind: 'Node', metadata: { name: 'tainted' }, spec: { taints: [other, ours] } };
+    await kubectl(['create', '-f', '-'], JSON.stringify(node));
+    const account = `system:serviceaccount:${release.namespace}:sallyport-controller`;
+    // kubectl reads what it patches, which the controller has no need for.
+    await kubectl(['create', 'clusterrole', 'reads-nodes', '--verb=get', '--resource=nodes']);
+    await kubectl(['create', 'clusterrolebinding', 'reads-nodes', '--clusterrole=reads-nodes', `--user=${account}`]);
+    const patch = (...operations: readonly object[]) =>
+      kubectl(['patch', 'node', 'tainted', '--type=json', `--patch=${JSON.stringify(operations)}`, '--as', account]);
+    const list = JSON.parse((await kubectl(['get', 'node', 'tainted', '-o', 'jsonpath={.spec.taints}'])).stdout);
+    const [mine, theirs] = [ours, other].map(({ key }) =>
+      list.findIndex((taint: { key: string }) => taint.key === key),
+    );
+    const forbidden = [
+      { op: 'remove', path: `/spec/taints/${theirs}` },
+      { op: 'add', path: '/spec/taints/-', value: { key: 'example.com/new', effect: 'NoExecute' } },
+      { op: 'add', path: '/spec/unschedulable', value: true },
+      { op: 'add', path: '/metadata/labels', value: { egress: 'true' } },
+    ];
+    // The API server takes new rights and a new policy into use after a moment.
+    await until({ what: 'the policy in force', limitMs: 30_000, everyMs: 200 }, async () => {
+      const { stderr } = await patch({ op: 'add', path: '/metadata/annotations', value: { tried: 'it' } });
+      return stderr.includes('nothing of a node but');
+    });
+    for (const operation of forbidden) {
+      const { code, stderr } = await patch(operation);
+      assert.notEqual(code, 0, JSON.stringify(operation));
+      assert.match(stderr, /no other one|nothing of a node but its start-up taint/);
+    }
+    const taken = await patch(
+      { op: 'test', path: `/spec/taints/${mine}/key`, value: ours.key },
+      { op: 'remove', path: `/spec/taints/${mine}` },
+    );
+    assert.equal(taken.code, 0, taken.stderr);
   });
 
   test('gives an agent what it needs and nothing near it', async () => {

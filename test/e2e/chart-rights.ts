@@ -71,6 +71,7 @@ export const expectedRights: readonly string[] = [
   'sallyport-controller | cluster | mutatingwebhookconfigurations.admissionregistration.k8s.io "sallyport" | get patch',
   'sallyport-controller | cluster | namespaces | list watch',
   'sallyport-controller | cluster | nodes | list watch',
+  'sallyport-controller | cluster | nodes | patch',
   'sallyport-controller | cluster | pods | list watch',
   'sallyport-controller | cluster | servicecidrs.networking.k8s.io | list watch',
   'sallyport-controller | cluster | validatingwebhookconfigurations.admissionregistration.k8s.io "sallyport" | get patch',

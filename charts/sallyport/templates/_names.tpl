@@ -40,3 +40,8 @@ these keys rolls them out, and a change of any other key does not.
 {{- $tagged := printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion) -}}
 {{- with .image.digest }}{{ printf "%s@%s" $tagged . }}{{ else }}{{ $tagged }}{{ end }}
 {{- end }}
+
+{{/* The taint of a node whose agent is not ready yet; src/api/names.ts has the same. */}}
+{{- define "sallyport.startupTaint" -}}
+egressgateway.spidernet.io/agent-not-ready
+{{- end }}

@@ -9,7 +9,11 @@ import type { Metadata } from './api-object.ts';
 export interface NodeObject {
   readonly metadata: Metadata;
   readonly spec?:
-    | { readonly podCIDR?: string | undefined; readonly podCIDRs?: readonly string[] | undefined }
+    | {
+        readonly podCIDR?: string | undefined;
+        readonly podCIDRs?: readonly string[] | undefined;
+        readonly taints?: readonly { readonly key: string }[] | undefined;
+      }
     | undefined;
   readonly status?:
     | {

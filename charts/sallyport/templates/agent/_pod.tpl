@@ -49,10 +49,12 @@ spec:
       nodeSelector:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-      {{- with $values.tolerations }}
       tolerations:
+        - key: {{ include "sallyport.startupTaint" $ }}
+          operator: Exists
+        {{- with $values.tolerations }}
         {{- toYaml . | nindent 8 }}
-      {{- end }}
+        {{- end }}
       # The network of the node is what an agent is for.
       hostNetwork: true
       # The API server is known by address; names of the cluster are not needed before DNS is there.

@@ -1,14 +1,7 @@
 /** MemoryCaches are the caches of a Decider that follow nothing; whoever has them puts objects as the API server would show them. */
 import type { EgressTunnelStatus } from '../../../api/egress-tunnel.ts';
 import type { PolicyStatus } from '../../../api/policy.ts';
-import {
-  type ApiObject,
-  projectGateway,
-  projectNode,
-  projectPolicy,
-  projectTunnel,
-} from '../../../core/project/index.ts';
-import type { NodeView } from '../../../core/view.ts';
+import { type ApiObject, projectGateway, projectPolicy, projectTunnel } from '../../../core/project/index.ts';
 import type { KubeObject } from '../../../runtime/kube/resource.ts';
 import { Store } from '../../../runtime/kube/store.ts';
 import {
@@ -18,10 +11,12 @@ import {
   type KeptPolicy,
   type KeptTunnel,
   type KnownNamespace,
+  type KnownNode,
+  knownNode,
 } from '../../caches.ts';
 
 export class MemoryCaches {
-  readonly nodes = { store: new Store<NodeView>({}) };
+  readonly nodes = { store: new Store<KnownNode>({}) };
   readonly namespaces = { store: new Store<KnownNamespace>({}) };
   readonly gateways = { store: new Store<KeptGateway>({}) };
   readonly policies = { store: new Store<KeptPolicy>({}) };
@@ -29,8 +24,8 @@ export class MemoryCaches {
   readonly tunnels = { store: new Store<KeptTunnel>({}) };
   readonly clusterInfos = { store: new Store<KeptClusterInfo>({}) };
 
-  putNode(name: string, object: Parameters<typeof projectNode>[0]): void {
-    this.nodes.store.put(name, projectNode(object));
+  putNode(name: string, object: Parameters<typeof knownNode>[0]): void {
+    this.nodes.store.put(name, knownNode(object));
   }
 
   putGateway(name: string, object: ApiObject): void {
