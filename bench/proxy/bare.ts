@@ -1,7 +1,8 @@
 /**
  * Bare engines: the same programs with configuration as one would write it by hand for one TCP port and one HTTP host; what is
  * for another host is refused. They log each request, with what a line of ours tells too but for the rule, as JSON, to a file that
- * nobody reads: a reader of a pipe would take its share of the two cores from the bare program.
+ * nobody reads: a reader of a pipe would take its share of the two cores from the bare program. nginx keeps no connection to
+ * the server in either, because it would lend it to any client (ADR 0038).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -107,7 +108,6 @@ stream {
 http {
   log_format line escape=json '${nginxLine}';
   access_log access.log line;
-  upstream web { server ${places.origin}:80; keepalive 64; }
   server {
     listen ${barePorts.http} default_server;
     return 403;
@@ -116,9 +116,8 @@ http {
     listen ${barePorts.http};
     server_name ${places.host};
     location / {
-      proxy_pass http://web;
+      proxy_pass http://${places.origin}:80;
       proxy_http_version 1.1;
-      proxy_set_header Connection "";
       proxy_set_header Host $host;
     }
   }

@@ -36,6 +36,8 @@ const tcpCluster = (rule: TcpServed): Message => ({
 const httpCluster = (rule: HttpServed): Message => ({
   ...base(rule.id),
   ...httpTarget(rule.id, rule.host, rule.destPort),
+  // A server may take all requests of a connection for those of one user (NTLM), and may answer more than it was asked.
+  connection_pool_per_downstream_connection: true,
   typed_extension_protocol_options: {
     'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': typed(
       'envoy.extensions.upstreams.http.v3.HttpProtocolOptions',

@@ -23,16 +23,14 @@ import { foreignPorts, lastError, missingPorts, reload } from './reload.ts';
 import { accessLogs, type NginxSettings, type Rendered, render, renderEmpty } from './render.ts';
 import { RuleIds } from './rule-ids.ts';
 import { readSockets } from './sockets.ts';
-import { SteadyNames, type Written } from './steady-names.ts';
 
-/** The guarding resolver, as far as nginx needs it beside its questions over DNS. */
+/** The guarding resolver, as far as we need it beside nginx's questions over DNS. */
 export interface NameSource {
   /** Addresses that a host was last seen to have; never waits. */
   addressesAt(host: HostPattern): readonly Ip[];
-  check(name: string): Promise<{ readonly addresses: readonly Ip[] }>;
 }
 
-/** What nginx is made of. Without `names` open connections of HTTP rules for names are not counted, and none is used twice. */
+/** What nginx is made of. Without `names` open connections of HTTP rules for names are not counted. */
 export interface NginxParts extends EngineParts {
   readonly names?: NameSource;
   /** How many older generations may finish their connections at the same time, and how long a change waits for room. */
@@ -49,8 +47,8 @@ const GONE_MS = 3_600_000;
 const FORGET_MS = 600_000;
 const START_LIMIT_MS = 10_000;
 const STOP_LIMIT_MS = 5_000;
-/** How often names that stand still are looked at; answers that still hold cost nothing. */
-const NAMES_EVERY_MS = 2_000;
+/** How often generations are looked at whose time is over. */
+const LATE_EVERY_MS = 2_000;
 /** A master that ends again and again is started less and less often. */
 const RESTART_MS = { first: 100, most: 5_000, steady: 10_000 } as const;
 /** Ports are looked at before a reload; one that is taken in between costs another round. */
@@ -65,7 +63,6 @@ class Nginx implements ProxyEngine {
   readonly #generations: Generations;
   readonly #counts = new Counts();
   readonly #drain: Drain;
-  readonly #steady: SteadyNames;
   readonly #tails: readonly LogTail[];
   readonly #ids = new RuleIds(GONE_MS + FORGET_MS);
   #settings: NginxSettings | undefined;
@@ -81,9 +78,6 @@ class Nginx implements ProxyEngine {
     this.#parts = parts;
     this.#generations = new Generations(folder);
     this.#drain = new Drain({ clock, log, ...parts.draining });
-    const { names } = parts;
-    const lookUp = async (name: string) => (names === undefined ? [] : (await names.check(name)).addresses);
-    this.#steady = new SteadyNames({ clock, lookUp });
     const reader = new LogReader({
       idOf: (key) => this.#ids.idOf(key),
       counts: this.#counts,
@@ -111,7 +105,7 @@ class Nginx implements ProxyEngine {
   async run(signal: AbortSignal): Promise<void> {
     const { program, folder, clock, log, workers = availableParallelism() } = this.#parts;
     const counting = new AbortController();
-    const working = [...this.#tails.map((tail) => tail.follow(counting.signal)), this.#followNames(counting.signal)];
+    const working = [...this.#tails.map((tail) => tail.follow(counting.signal)), this.#endLate(counting.signal)];
     try {
       const { streamModule } = await readBuild(program);
       this.#settings = {
@@ -182,22 +176,21 @@ class Nginx implements ProxyEngine {
     this.#live = { generation: empty.generation, rules: [] };
     const master = await startMaster(program, folder, this.#generations.currentFile, clock);
     this.#master = master;
-    this.#applyAgain('after a restart');
+    this.#applyAgain();
     return master;
   }
 
   /** Puts the wanted rules in force without a change of them. */
-  #applyAgain(when: string): void {
+  #applyAgain(): void {
     const wanted = this.#wanted;
     if (wanted === undefined) return;
     this.#inTurn(() => this.#apply(this.#wanted ?? wanted)).catch((error: unknown) =>
-      this.#parts.log.error({ component: 'nginx' }, `the rules are not live ${when}: ${messageOf(error)}`),
+      this.#parts.log.error({ component: 'nginx' }, `the rules are not live after a restart: ${messageOf(error)}`),
     );
   }
 
   async #apply(rules: RuleSet): Promise<Applied> {
     const master = await this.#up();
-    const written = await this.#steady.choose(rules);
     const problems = new Map(cannotTogether(rules));
     for (const id of this.#ids.want(rules.rules, this.#parts.clock.monotonicMs())) this.#counts.forget(id);
     for (const rule of rules.rules) {
@@ -206,7 +199,7 @@ class Nginx implements ProxyEngine {
     }
     for (let round = 1; round <= MAX_ROUNDS; round += 1) {
       this.#refuseForeign(master, rules, problems);
-      const rendered = await this.#tested(rules, problems, written);
+      const rendered = await this.#tested(rules, problems);
       const served = without(rules, problems);
       const ports = portsOf(served);
       if (rendered.generation === this.#live.generation && missingPorts(master.pid, ports).length === 0) {
@@ -244,11 +237,11 @@ class Nginx implements ProxyEngine {
   }
 
   /** A configuration of the rules that the program accepts; those that it does not are told. */
-  async #tested(rules: RuleSet, problems: Map<string, RuleProblem>, written: Written): Promise<Rendered> {
+  async #tested(rules: RuleSet, problems: Map<string, RuleProblem>): Promise<Rendered> {
     const settings = this.#settings;
     if (settings === undefined) throw this.#failed('nginx was not started');
     const { program, folder } = this.#parts;
-    const candidate = (part: readonly ServedRule[]): Rendered => render({ ...rules, rules: part }, settings, written);
+    const candidate = (part: readonly ServedRule[]): Rendered => render({ ...rules, rules: part }, settings);
     const { rules: asked } = without(rules, problems);
     const whole = candidate(asked);
     if (whole.generation === this.#live.generation) return whole;
@@ -276,11 +269,10 @@ class Nginx implements ProxyEngine {
     }
   }
 
-  /** A name that moved must not keep its old addresses, nor a rule that is gone its connections for ever. */
-  async #followNames(signal: AbortSignal): Promise<void> {
+  /** A rule that is gone must not keep its connections for ever. */
+  async #endLate(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await wait(this.#parts.clock, NAMES_EVERY_MS, signal);
-      if (!signal.aborted && (await this.#steady.haveMoved())) this.#applyAgain('after a name has moved');
+      await wait(this.#parts.clock, LATE_EVERY_MS, signal);
       const master = this.#master;
       if (master !== undefined && this.#drain.isLate) await this.#inTurn(() => this.#drain.endLate(master));
     }

@@ -1,10 +1,8 @@
 /**
- * Servers of single hosts. A request for a host that one rule names, and whose addresses are written in the configuration, is
- * the usual one; nginx finds its server by a hash of the name. What is left to ask is whether the request says the same in its
+ * Servers of single hosts. A request for a host that one rule names is the usual one; nginx finds its server by a hash of the name. What is left to ask is whether the request says the same in its
  * URL and in Host, with the port of the rule: one short pattern and one look-up of both together. The line of the log is
  * written as users read it, since nothing is in it that a client could choose freely.
  */
-import type { Ip } from '../../core/ip/index.ts';
 import type { HostPattern, HttpServed } from '../../core/proxy/served.ts';
 import { hostText } from '../sni-rules.ts';
 import { finalFormat } from './log-format.ts';
@@ -14,12 +12,6 @@ const HTTP_PORT = 80;
 
 /** A server takes 60 KB, in each older generation that finishes its connections too. Hosts beyond these go the general way. */
 export const MOST_OWN_HOSTS = 100;
-
-/** A rule with the addresses that are written for it. */
-export interface KeptHost {
-  readonly rule: HttpServed;
-  readonly ips: readonly Ip[];
-}
 
 /** What servers of hosts have in common, as text of the configuration. */
 export interface HostSettings {
@@ -32,17 +24,22 @@ export interface HostSettings {
   readonly refuse: readonly string[];
 }
 
-/** Those of the kept ones that have a server, the first of them: no other rule is for a host of that name, whatever its port. */
-export const ownHosts = (plain: readonly HttpServed[], kept: readonly KeptHost[]): KeptHost[] => {
+/** The rules whose hosts have a server, the first of them: no other rule is for a host of that name, whatever its port. */
+export const ownHosts = (plain: readonly HttpServed[]): HttpServed[] => {
   const rulesByName = new Map<string, number>();
   const suffixes: string[] = [];
   for (const { host } of plain) {
     if (host.kind === 'suffix') suffixes.push(host.suffix);
     else rulesByName.set(nameOf(host), (rulesByName.get(nameOf(host)) ?? 0) + 1);
   }
-  const alone = kept.filter(({ rule: { id, host } }) => {
+  const alone = plain.filter(({ id, host }) => {
     const name = nameOf(host);
-    return rulesByName.get(name) === 1 && !suffixes.some((suffix) => name.endsWith(suffix)) && isPlainId(id);
+    return (
+      host.kind !== 'suffix' &&
+      rulesByName.get(name) === 1 &&
+      !suffixes.some((suffix) => name.endsWith(suffix)) &&
+      isPlainId(id)
+    );
   });
   return alone.slice(0, MOST_OWN_HOSTS);
 };
@@ -61,7 +58,7 @@ const dotted = ({ host, destPort }: HttpServed): string[] => {
 };
 
 /** `$exact` is the rule of a request that says its host in one of the ways that are allowed, and empty for all others. */
-export const hostMaps = (own: readonly KeptHost[]): string[] => [
+export const hostMaps = (own: readonly HttpServed[]): string[] => [
   '  # What the URL names: its authority, or a stroke where it is a path.',
   '  map $request $named {',
   '    default "";',
@@ -70,7 +67,7 @@ export const hostMaps = (own: readonly KeptHost[]): string[] => [
   '  }',
   '  map "$http_host $named" $exact {',
   '    default "";',
-  ...own.flatMap(({ rule }) => {
+  ...own.flatMap((rule) => {
     const written = [...authorities(rule), ...dotted(rule)];
     const both = written.flatMap((told) => ['/', ...written].map((named) => `${told} ${named}`));
     // HTTP/1.0 has no Host; nginx itself refuses a later version without it.
@@ -81,8 +78,8 @@ export const hostMaps = (own: readonly KeptHost[]): string[] => [
 ];
 
 /** The servers. */
-export const hostServers = (own: readonly KeptHost[], settings: HostSettings): string[] =>
-  own.flatMap(({ rule: { id, host } }) => [
+export const hostServers = (own: readonly HttpServed[], settings: HostSettings): string[] =>
+  own.flatMap(({ id, host, destPort }) => [
     `  log_format ${keyOf(id)} escape=none '${finalFormat(id)}';`,
     '  server {',
     ...settings.listen.map((at) => `    listen ${at};`),
@@ -93,7 +90,11 @@ export const hostServers = (own: readonly KeptHost[], settings: HostSettings): s
     `      if ($exact != ${keyOf(id)}) {`,
     ...settings.refuse,
     '      }',
-    `      proxy_pass http://${keyOf(id)};`,
+    ...(host.kind === 'address'
+      ? []
+      : // Through a variable, so that nginx asks the resolver, and not once at its start.
+        [`      set $there "${nameOf(host)}:${destPort}";`]),
+    `      proxy_pass http://${host.kind === 'address' ? `${hostOf(host.ip)}:${destPort}` : '$there'};`,
     '    }',
     '  }',
   ]);

@@ -1,14 +1,12 @@
 /**
  * The http block: plain requests, in absolute form or led here by DNS. One value decides: the authority of the URL, or the
  * Host header when the URL has none; it is read strictly, looked up whole with its port, and what it leads to is written
- * here by us, never taken from a header. Hosts whose addresses are written have a server each (render-hosts.ts); the server
- * here is for all others, and for what no rule allows.
+ * here by us, never taken from a header. The first hosts have a server each (render-hosts.ts); the server here is for all
+ * others, and for what no rule allows. A connection to a server outside carries one request: nginx would lend it to any client.
  */
-import type { Ip } from '../../core/ip/index.ts';
 import type { HttpServed, RuleSet } from '../../core/proxy/served.ts';
 import { httpWords } from './log-format.ts';
 import { authorities, hostMaps, hostServers, ownHosts } from './render-hosts.ts';
-import type { Written } from './steady-names.ts';
 import { hostOf, keyOf, path, quoted } from './words.ts';
 
 const PORT = '(?::[1-9][0-9]{0,4})?';
@@ -23,8 +21,6 @@ export interface HttpSettings {
   readonly listen: readonly { readonly at: string; readonly options: string }[];
   /** A path that no client asks for: nginx shows refusals of its own through it. */
   readonly refusalPath: string;
-  /** Addresses of names that stand still. */
-  readonly written: Written;
   /** Whether every answer ends its connection. */
   readonly isRetiring: boolean;
 }
@@ -32,12 +28,7 @@ export interface HttpSettings {
 /** The lines of the block. */
 export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): string[] => {
   const plain = rules.filter((rule) => rule.kind === 'http').filter(({ isTls }) => !isTls);
-  const kept = plain.flatMap((rule) => {
-    const ips = addressesOf(rule, settings.written);
-    return ips.length === 0 ? [] : [{ rule, ips }];
-  });
-  const isKept = new Set(kept.map(({ rule }) => rule.id));
-  const own = ownHosts(plain, kept);
+  const own = ownHosts(plain);
   const accessLog = (format: string): string =>
     `access_log ${path(`${settings.folder}/http.log`)} ${format} buffer=32k flush=100ms;`;
   const refuse = [`        ${accessLog('told')}`, `        return 403 ${quoted(refusalText(name)).slice(0, -1)}\\n";`];
@@ -76,28 +67,21 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     '  }',
     '  map $rule $target {',
     '    default "";',
-    ...plain.map((rule) => `    ${keyOf(rule.id)} "${isKept.has(rule.id) ? keyOf(rule.id) : target(rule)}";`),
+    ...plain.map((rule) => `    ${keyOf(rule.id)} "${target(rule)}";`),
     '  }',
     '  # WebSocket is the one protocol that a connection may change to.',
     '  map $http_upgrade $upgrade {',
     '    default "";',
     '    "~*^websocket$" websocket;',
     '  }',
-    '  map $upgrade $changing {',
-    '    default "";',
-    '    websocket upgrade;',
-    '  }',
-    '  # Where connections are kept the server is not told to end them.',
-    '  map "$upgrade $rule" $ending {',
+    '  map $upgrade $ending {',
     '    default close;',
-    ...kept.map(({ rule }) => `    " ${keyOf(rule.id)}" "";`),
-    '    "~^websocket " upgrade;',
+    '    websocket upgrade;',
     '  }',
     '  map $http_host $sent_host {',
     '    default $http_host;',
     '    "" $named;',
     '  }',
-    ...kept.flatMap(({ rule, ips }) => upstream(rule, ips)),
     ...hostMaps(own),
     '  # For the log: of what has no rule, what the request line says.',
     '  map $request $first_word {',
@@ -175,7 +159,7 @@ const COMMON = [
   'proxy_http_version 1.1;',
   'proxy_set_header Host $sent_host;',
   'proxy_set_header Upgrade $upgrade;',
-  'proxy_set_header Connection $changing;',
+  'proxy_set_header Connection $ending;',
   ...NOT_PASSED_ON,
   'proxy_pass_header Date;',
   'proxy_pass_header Server;',
@@ -196,28 +180,7 @@ const COMMON = [
   'proxy_socket_keepalive on;',
 ];
 
-/** Addresses that are written for a rule; none for a name that nginx resolves itself. */
-const addressesOf = ({ host }: HttpServed, written: Written): readonly Ip[] => {
-  switch (host.kind) {
-    case 'exact':
-      return written.get(host.name) ?? [];
-    case 'address':
-      return [host.ip];
-    case 'suffix':
-      return [];
-  }
-};
-
-/** Servers often end a connection after five seconds of silence, so nginx lets go of it before. */
-const upstream = ({ id, destPort }: HttpServed, ips: readonly Ip[]): string[] => [
-  `  upstream ${keyOf(id)} {`,
-  ...ips.map((ip) => `    server ${hostOf(ip)}:${destPort} max_fails=1 fail_timeout=3s;`),
-  '    keepalive 64;',
-  '    keepalive_timeout 4s;',
-  '  }',
-];
-
-/** Where a rule leads. nginx has the name of a wildcard in `$host`: from the same place as `$asked`, in lower case, without port. */
+/** Where a rule leads. nginx has the name of a wildcard in `$host`: from the same place as `$authority`, in lower case, without port. */
 const target = ({ host, destPort }: HttpServed): string => {
   switch (host.kind) {
     case 'exact':

@@ -4,7 +4,6 @@ import { proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/serve
 import { hostText, sniRules } from '../sni-rules.ts';
 import { streamWords } from './log-format.ts';
 import { httpBlock } from './render-http.ts';
-import type { Written } from './steady-names.ts';
 import { hostOf, keyOf, path } from './words.ts';
 
 /** What follows from the pod and the program, not from rules. */
@@ -44,8 +43,8 @@ const SERVER_NAME = String.raw`^(?<strict_name>(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]
 /** Stands for the name of the generation while that is made from the text itself; no name of a rule can hold it. */
 const PLACE = '%generation%';
 
-/** The configuration that serves the rules, with the addresses of names that stand still. Names and ports were checked before. */
-export const render = (rules: RuleSet, settings: NginxSettings, written: Written = new Map()): Rendered => {
+/** The configuration that serves the rules. Names and ports were checked before. */
+export const render = (rules: RuleSet, settings: NginxSettings): Rendered => {
   const body = [
     ...mainLines(settings),
     ...httpBlock(rules, {
@@ -53,7 +52,6 @@ export const render = (rules: RuleSet, settings: NginxSettings, written: Written
       resolver,
       listen: httpListen(settings),
       refusalPath: `/.sallyport-refusal-${PLACE}`,
-      written,
       isRetiring: settings.isRetiring ?? false,
     }),
     ...streamBlock(rules, settings, PLACE),

@@ -66,14 +66,28 @@ export interface HttpAnswer {
 }
 
 /** Sends bytes to a port of the proxy and reads one answer; undefined when the proxy ends the connection without one. */
-export const sendRaw = async (port: number, bytes: string | Buffer): Promise<HttpAnswer | undefined> => {
-  const socket = connect({ host: proxyAddress, port });
-  try {
-    socket.write(bytes);
-    return await answerOn(readerOf(socket));
-  } finally {
-    socket.destroy();
-  }
+export const sendRaw = async (port: number, bytes: string | Buffer, from?: string): Promise<HttpAnswer | undefined> => {
+  using client = keptClient(port, from);
+  return await client.ask(bytes);
+};
+
+/** A client that keeps its connection from one request to the next. */
+export interface KeptClient extends Disposable {
+  /** Sends bytes and reads one answer; its body has all that came. */
+  ask(bytes: string | Buffer): Promise<HttpAnswer | undefined>;
+}
+
+/** Connects to a port of the proxy, from a source address if one is given. */
+export const keptClient = (port: number, from?: string): KeptClient => {
+  const socket = connect({ host: proxyAddress, port, ...(from === undefined ? {} : { localAddress: from }) });
+  const reader = readerOf(socket);
+  return {
+    ask(bytes) {
+      socket.write(bytes);
+      return answerOn(reader);
+    },
+    [Symbol.dispose]: () => socket.destroy(),
+  };
 };
 
 /** Asks for a CONNECT tunnel. With any status but 200 the socket is of no use. `asked` may be all lines of the request. */

@@ -111,22 +111,8 @@ export const httpScenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'http-kept',
-    title: 'uses a connection to a host again, and not the one to another host at the same address',
-    async run(bed) {
-      await using web = await openWeb(bed);
-      await bed.serve(ruleSet(httpRule('api.outside.test'), httpRule('other.test'), httpRule(outside.one)));
-      for (let index = 0; index < 20; index += 1) {
-        for (const host of ['api.outside.test', 'other.test', outside.one])
-          reached(await ask(absolute(host)), web.plain);
-      }
-      // Each worker of an engine has its own.
-      assert.ok(web.plain.connections < 30, `${web.plain.connections} connections for 60 requests`);
-    },
-  },
-  {
     name: 'http-moved',
-    title: 'follows a host to a new address within its TTL, also one that connections are kept to',
+    title: 'follows a host to a new address within its TTL',
     async run(bed) {
       await using web = await openWeb(bed);
       await using two = await openHttpServer(outside.two, 80);

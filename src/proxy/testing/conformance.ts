@@ -11,6 +11,7 @@ import { clientScenarios } from './conformance-clients.ts';
 import { endScenarios } from './conformance-end.ts';
 import { httpScenarios } from './conformance-http.ts';
 import { tcpScenarios } from './conformance-tcp.ts';
+import { upstreamScenarios } from './conformance-upstream.ts';
 import { ruleSet } from './rules.ts';
 
 /** Something that an engine does; the name is for exceptions, the title for people. */
@@ -33,6 +34,7 @@ export const engineConformance = (
     'TCP rules': tcpScenarios,
     'HTTP rules': httpScenarios,
     'ordinary clients': clientScenarios,
+    'connections to servers': upstreamScenarios,
     'changes and failures': changeScenarios,
     // Last: an engine that was told to retire stays so.
     'the end': endScenarios,
