@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ManualClock } from '../../runtime/process/clock.ts';
 import { httpRule, ruleSet, tcpRule } from '../testing/rules.ts';
+import { most } from './budget.ts';
 import { GuardedResolver } from './resolver.ts';
 import { Zone } from './testing/zone.ts';
 
@@ -166,10 +167,13 @@ describe('GuardedResolver', () => {
     const { zone, resolver } = open();
     const gate = Promise.withResolvers<void>();
     zone.gate = gate.promise;
-    const waiting = Array.from({ length: 1000 }, (_, index) => resolver.reply(`n${index}.shop.test`, 'A'));
+    const waiting = Array.from({ length: most.rule }, (_, index) => resolver.reply(`n${index}.shop.test`, 'A'));
     assert.equal((await resolver.reply('one-more.shop.test', 'A')).rcode, 'failed');
     assert.equal(resolver.refused.get('resolver-busy'), 1);
+    const other = resolver.reply('a.test', 'A');
+    assert.equal(resolver.refused.get('resolver-busy'), 1, 'a rule with few questions is served');
     gate.resolve();
+    await other;
     await Promise.all(waiting);
   });
 

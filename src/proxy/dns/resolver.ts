@@ -6,6 +6,7 @@
 import { compareIps, type Ip } from '../../core/ip/index.ts';
 import type { HostPattern, RuleSet } from '../../core/proxy/served.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
+import { Budget } from './budget.ts';
 import { type Found, follow } from './chain.ts';
 import { closedGuard, type Guard, guardOf } from './guard.ts';
 import type { AddressType, Reply } from './message.ts';
@@ -44,9 +45,8 @@ const NEGATIVE_TTL = { min: 1, max: 30 } as const;
 const RETRY_MS = { withoutAnswer: 1000, withOldAnswer: 5000 } as const;
 /** An outage of the resolvers outside does not end what worked before it (RFC 8767), but not for ever. */
 const STALE_MS = 600_000;
-/** Wildcard rules let clients invent names, so both are bounded; the oldest entries go first. */
+/** Wildcard rules let clients invent names, so they are bounded; the oldest entries go first. */
 const MAX_ENTRIES = 20_000;
-const MAX_QUESTIONS = 1000;
 
 interface Entry {
   readonly found: Found;
@@ -65,6 +65,7 @@ export class GuardedResolver {
   readonly #entries = new Map<string, Entry>();
   /** `type name` -> the question under way: many who ask the same wait for one answer. */
   readonly #questions = new Map<string, Promise<Found>>();
+  readonly #budget = new Budget();
   readonly #refused = new Map<RefusalWord, number>();
   #guard: Guard = closedGuard;
   #revision: string | undefined;
@@ -83,9 +84,10 @@ export class GuardedResolver {
 
   /** The answer to a client's question for addresses of one family. */
   async reply(name: string, type: AddressType): Promise<Reply> {
-    if (!this.#guard.allows(name)) return this.#refuse(name, 'name-not-allowed', 'refused');
+    const owner = this.#guard.ownerOf(name);
+    if (owner === undefined) return this.#refuse(name, 'name-not-allowed', 'refused');
     const key = `${type} ${name}`;
-    if (!this.#isFresh(key) && !this.#questions.has(key) && this.#questions.size >= MAX_QUESTIONS) {
+    if (!this.#isFresh(key) && !this.#questions.has(key) && !this.#budget.allows(owner)) {
       return this.#refuse(name, 'resolver-busy', 'failed');
     }
     const found = await this.#find(name, type);
@@ -155,7 +157,12 @@ export class GuardedResolver {
     if (entry !== undefined && this.#isFresh(key)) return entry.found;
     const running = this.#questions.get(key);
     if (running !== undefined) return running;
-    const question = this.#ask(key, name, type).finally(() => this.#questions.delete(key));
+    const owner = this.#guard.ownerOf(name);
+    const ended = owner === undefined ? undefined : this.#budget.begin(owner);
+    const question = this.#ask(key, name, type).finally(() => {
+      this.#questions.delete(key);
+      ended?.();
+    });
     this.#questions.set(key, question);
     return question;
   }

@@ -26,6 +26,8 @@ export interface DnsServer {
 /** Engines hold few connections, so more are a fault of somebody. */
 const MAX_CONNECTIONS = 64;
 const IDLE_MS = 10_000;
+/** Room for questions that come at once, as far as the kernel gives it: one that is lost is asked again after seconds. */
+const RECEIVE_BYTES = 4 * 1024 * 1024;
 /** Longer than every question; a length above it is garbage, and waiting for its bytes would hold memory. */
 const MAX_QUESTION_BYTES = 1024;
 
@@ -38,7 +40,7 @@ export async function serveDns(resolver: GuardedResolver, { host, port }: DnsAdd
     serveConnection(resolver, socket);
   });
   tcp.maxConnections = MAX_CONNECTIONS;
-  const udp = createSocket(host.includes(':') ? 'udp6' : 'udp4');
+  const udp = createSocket({ type: host.includes(':') ? 'udp6' : 'udp4', recvBufferSize: RECEIVE_BYTES });
   udp.on('message', (bytes, client) => {
     answer(resolver, bytes, (query) => Math.min(Math.max(query.payloadBytes ?? 0, plainBytes), ednsBytes)).then(
       // The client may be gone; it asks again if it is not.

@@ -19,8 +19,9 @@ const CONNECT_SECONDS = 3;
 export const BUFFER_BYTES = 256 * 1024;
 /** Envoy's own limits per destination (1,024) are for services; here only memory and the size of the pod are. */
 const NO_LIMIT = 1_000_000;
-/** Names under wildcards that are remembered; clients invent them. */
-const MAX_NAMES = 4096;
+/** Names under wildcards that are remembered, since clients invent them; and how long one that nobody asks for any more. */
+const MAX_NAMES = 16_384;
+const NAME_SECONDS = 20;
 
 /** The cluster of a rule. */
 export const clusterOf = (rule: ServedRule): Message => (rule.kind === 'tcp' ? tcpCluster(rule) : httpCluster(rule));
@@ -175,8 +176,10 @@ export const dnsCache: Message = {
   dns_lookup_family: 'ALL',
   typed_dns_resolver_config: guardingResolver,
   max_hosts: MAX_NAMES,
+  // The guarding resolver shares them among rules, and refuses at once what is too much of one.
+  dns_cache_circuit_breaker: { max_pending_requests: NO_LIMIT },
   dns_refresh_rate: seconds(5),
   dns_min_refresh_rate: seconds(1),
   dns_failure_refresh_rate: { base_interval: seconds(1), max_interval: seconds(5) },
-  host_ttl: seconds(120),
+  host_ttl: seconds(NAME_SECONDS),
 };

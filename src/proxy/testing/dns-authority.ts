@@ -17,6 +17,8 @@ export interface DnsRecord {
 export interface DnsAuthority extends AsyncDisposable {
   /** Sets what a name answers; a function is asked for every query. Absent: the name does not exist. */
   set(name: string, record: DnsRecord | (() => DnsRecord) | undefined): void;
+  /** From now on names with this end get no answer at all. */
+  silence(suffix: string): void;
   /** How often a name was asked for since the start. */
   queries(name: string): number;
 }
@@ -29,14 +31,17 @@ const HEADER_BYTES = 12;
 export const openDnsAuthority = async (address: string, port = 53): Promise<DnsAuthority> => {
   const records = new Map<string, DnsRecord | (() => DnsRecord)>();
   const asked = new Map<string, number>();
-  const answer = (query: Buffer): Buffer => {
+  const silent: string[] = [];
+  const answer = (query: Buffer): Buffer | undefined => {
     const question = questionOf(query);
     asked.set(question.name, (asked.get(question.name) ?? 0) + 1);
+    if (silent.some((suffix) => question.name.endsWith(suffix))) return undefined;
     const found = records.get(question.name);
     return messageOf(query, question, typeof found === 'function' ? found() : found);
   };
   const udp = createSocket(isIPv6(address) ? 'udp6' : 'udp4', (query, client) => {
-    udp.send(answer(query), client.port, client.address);
+    const reply = answer(query);
+    if (reply !== undefined) udp.send(reply, client.port, client.address);
   });
   const tcp = createServer((socket) => {
     let buffered: Buffer = Buffer.alloc(0);
@@ -46,10 +51,11 @@ export const openDnsAuthority = async (address: string, port = 53): Promise<DnsA
       while (buffered.length >= 2 && buffered.length >= 2 + buffered.readUInt16BE(0)) {
         const end = 2 + buffered.readUInt16BE(0);
         const reply = answer(buffered.subarray(2, end));
+        buffered = buffered.subarray(end);
+        if (reply === undefined) continue;
         const length = Buffer.alloc(2);
         length.writeUInt16BE(reply.length);
         socket.write(Buffer.concat([length, reply]));
-        buffered = buffered.subarray(end);
       }
     });
   });
@@ -60,6 +66,9 @@ export const openDnsAuthority = async (address: string, port = 53): Promise<DnsA
     set(name, record) {
       if (record === undefined) records.delete(name);
       else records.set(name, record);
+    },
+    silence(suffix) {
+      silent.push(suffix);
     },
     queries: (name) => asked.get(name) ?? 0,
     async [Symbol.asyncDispose]() {

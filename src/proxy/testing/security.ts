@@ -4,6 +4,7 @@
  */
 import type { MakeEngine } from './bed.ts';
 import { describeScenarios, type Exceptions } from './conformance.ts';
+import { fairnessScenarios } from './security-fairness.ts';
 import { nameScenarios } from './security-names.ts';
 import { requestScenarios } from './security-requests.ts';
 
@@ -16,5 +17,6 @@ export const engineSecurity = (
   describeScenarios(`${name} against bad clients`, make, options, {
     'requests and connections': requestScenarios,
     'names and addresses': nameScenarios,
+    fairness: fairnessScenarios,
   });
 };
