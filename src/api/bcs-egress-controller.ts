@@ -113,6 +113,12 @@ export const BCSEgressControllerSpec = withRules(
       .max(3)
       .describe('DNS servers outside the cluster that resolve destinations. Absent: those of the operator.')
       .optional(),
+    sources: z
+      .enum(['own', 'any'])
+      .default('own')
+      .describe(
+        'Who may use rules of BCSEgress objects that do not say it themselves: pods of their own namespace, or everybody who reaches the proxy.',
+      ),
     allowedRanges: z
       .array(addressEntry('allowedRanges'))
       .max(64)

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { conditions, observedGeneration } from './condition.ts';
 import { addressListPattern, domainPattern, hostPattern } from './host-text.ts';
 import type { Immutable } from './immutable.ts';
+import { LabelSelector } from './label-selector.ts';
 import { objectOf, proxyGroup } from './object-meta.ts';
 import { type Rule, withRules } from './rule.ts';
 
@@ -152,10 +153,35 @@ const ControllerReference = z.object({
     .describe('Name of the BCSEgressController.'),
 });
 
+const Sources = withRules(
+  z.object({
+    any: z
+      .boolean()
+      .default(false)
+      .describe('Whether everybody who reaches the proxy may use the rules. Excludes the other fields.'),
+    namespaces: z
+      .array(z.string().min(1).max(63))
+      .max(256)
+      .describe('Other namespaces whose pods may use the rules, by name.')
+      .optional(),
+    selector: LabelSelector.describe('Other namespaces whose pods may use the rules, by their labels.').optional(),
+  }),
+  {
+    // The API server judges it before it fills in the default of what it is about.
+    rule: '!has(self.any) || !self.any || (!has(self.namespaces) && !has(self.selector))',
+    message: 'any must be false beside namespaces and selector',
+    fieldPath: '.any',
+    holds: ({ any, namespaces, selector }) => !any || (namespaces === undefined && selector === undefined),
+  },
+);
+
 /** The rules and the proxy that serves them; a parse fills in the defaults, but does not join the older spellings. */
 export const BCSEgressSpec = z.object({
   controller: ControllerReference.prefault({}).describe('The proxy that serves these rules.'),
   rules: Rules.describe('What pods may reach through the proxy.').optional(),
+  sources: Sources.describe(
+    'Whose pods may use the rules. Those of the namespace of the object always may. Absent: what `sources` of the proxy says, which is nobody else.',
+  ).optional(),
   tcps: tcpRules('An older spelling of `rules.tcp`; both lists are joined.'),
   https: httpRules('An older spelling of `rules.http`; both lists are joined.'),
 });

@@ -11,6 +11,7 @@ import type { ClusterRanges, NamespaceView } from '../core/view.ts';
 import { type FollowingDeps, follow, missingIn } from '../runtime/kube/following.ts';
 import type { Informer } from '../runtime/kube/informer.ts';
 import { coreResource } from '../runtime/kube/resource.ts';
+import { type SourcePod, sourceOf } from './sources.ts';
 
 /** The caches by kind. Keys are `namespace/name`, or `name` for cluster-scoped kinds. */
 export interface Caches {
@@ -18,6 +19,8 @@ export interface Caches {
   readonly proxies: Informer<ProxyView>;
   readonly clusterInfos: Informer<ClusterRanges>;
   readonly namespaces: Informer<NamespaceView>;
+  /** Pods as clients of the proxy. */
+  readonly pods: Informer<SourcePod>;
 }
 
 /** Makes the caches; nothing is read before they run. */
@@ -29,6 +32,7 @@ export const createCaches = (deps: FollowingDeps): Caches => ({
     project: projectNamespace,
     scope: { metadataOnly: true },
   }),
+  pods: follow(deps, 'pods', coreResource('pods', 'Pod', true), { project: sourceOf }),
 });
 
 /** Every cache with its name. */

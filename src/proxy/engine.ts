@@ -6,6 +6,7 @@ import type { Reason } from '../api/reasons.ts';
 import type { RuleSet, ServedRule } from '../core/proxy/served.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
+import type { Sources } from './sources.ts';
 
 /** What an engine is made of. */
 export interface EngineParts {
@@ -33,6 +34,8 @@ export interface ProxyEngine {
    * at all; then the last rules stay in force, and it can be called again.
    */
   apply(rules: RuleSet): Promise<Applied>;
+  /** Tells whose addresses clients have from now on; it never waits for the engine. Until it is called nobody is known. */
+  admit(sources: Sources): Promise<void>;
   /** What the engine counts now. */
   read(): Promise<EngineReading>;
   /**

@@ -21,6 +21,7 @@ const controller = 'bcs-system/egress-controller';
 const [egresses, controllers] = [resourceOf('BCSEgress'), resourceOf('BCSEgressController')];
 const resources = [
   coreResource('namespaces', 'Namespace', false),
+  coreResource('pods', 'Pod', true),
   ...Object.keys(kinds).filter(isKindName).map(resourceOf),
 ];
 /** Names and counts are looked up every two seconds. */

@@ -13,17 +13,21 @@ import type { Log } from '../runtime/process/log.ts';
 import type { Page } from '../runtime/serve/health.ts';
 import { allOf, type Caches, missingOf } from './caches.ts';
 import type { ProxyEngine, RuleProblem } from './engine.ts';
+import { followSources } from './follow-sources.ts';
 import type { KeptRules } from './kept-rules.ts';
 import { leave } from './leave.ts';
 import { type NameFinding, Names } from './names.ts';
 import { Readings } from './readings.ts';
 import { hasWaiting, type InForce, type ReportInput, reportOf } from './report.ts';
+import type { Sources } from './sources.ts';
 import { Gathering, type Wanted } from './wanted.ts';
 
 /** The guarding resolver, as far as it is needed here. */
 export interface Guard {
   /** From now on only names of these rules lead anywhere. */
   set(rules: RuleSet): void;
+  /** From now on these are the addresses of clients. */
+  admit(sources: Sources): void;
   check(name: string): Promise<NameFinding>;
   /** Questions that were refused, by a short word for why. */
   readonly refused: ReadonlyMap<string, number>;
@@ -113,6 +117,7 @@ export class Replica {
       engine.run(serving.signal),
       this.#readings.run(serving.signal),
       this.#names.run(serving.signal),
+      this.#followSources(serving.signal),
       ...allOf(caches).map(([, cache]) => cache.run(signal)),
       this.#work(signal).then(() => this.#leave(serving)),
     ];
@@ -121,6 +126,15 @@ export class Replica {
     } finally {
       serving.abort();
     }
+  }
+
+  #followSources(signal: AbortSignal): Promise<void> {
+    const { caches, engine, guard, clock, log } = this.#deps;
+    const admit = async (sources: Sources): Promise<void> => {
+      guard.admit(sources);
+      await engine.admit(sources);
+    };
+    return followSources({ pods: caches.pods, clock, log, admit }, signal);
   }
 
   async #work(signal: AbortSignal): Promise<void> {
@@ -132,7 +146,10 @@ export class Replica {
       () => false,
     );
     if (!isFilled || signal.aborted) return;
-    const unfollow = all.map(([, cache]) => cache.subscribe(() => this.#loop.touch()));
+    // Pods come and go without a change of rules.
+    const unfollow = all
+      .filter(([name]) => name !== 'pods')
+      .map(([, cache]) => cache.subscribe(() => this.#loop.touch()));
     this.#loop.touch();
     await this.#loop.run(signal);
     for (const end of unfollow) end();

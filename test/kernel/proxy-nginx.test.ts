@@ -10,6 +10,7 @@ const exceptions = {
   connect: 'stock nginx answers CONNECT with 400',
   'client-http10-connect': 'stock nginx answers CONNECT with 400',
   'client-half-close-connect': 'stock nginx answers CONNECT with 400',
+  'sources-connect': 'stock nginx answers CONNECT with 400',
   'upstream-login-kept': 'nginx makes a connection to the server for each request',
   'upstream-kept': 'nginx makes a connection to the server for each request',
   'client-trailers': 'nginx leaves trailers of requests out',

@@ -41,6 +41,7 @@ test('the example of the seed is served by the default proxy', () => {
       host: { kind: 'exact', name: 'wechatpay.api.com' },
       isTls: true,
       destPort: 443,
+      from: ['hn1'],
     },
     {
       kind: 'tcp',
@@ -50,6 +51,7 @@ test('the example of the seed is served by the default proxy', () => {
       to: { kind: 'domain', name: 'gamedb.proxy.tencent.com' },
       algorithm: 'roundrobin',
       idleSeconds: 3600,
+      from: ['hn1'],
     },
   ]);
   const rule = ruleOf(plan, 'hn1/hn1-egress/tcp-8080');

@@ -6,6 +6,7 @@ import { type Finding, finding } from '../finding.ts';
 import { compareText, hashText } from '../hash.ts';
 import { Claims, publishedName } from './claims.ts';
 import { addressRefusal, forbiddenFor, type InsideAddresses, insideAddresses } from './forbidden.ts';
+import { type From, fromOf, unionOf } from './from.ts';
 import { limitsOf } from './limits.ts';
 import { otherServiceNameOf, ruleId, serviceNameOf } from './names.ts';
 import { reservedName } from './reserved-names.ts';
@@ -104,6 +105,8 @@ class Serving {
   }
 
   plan(egress: EgressView): RulePlan[] {
+    const proxy = this.#proxyByKey.get(egress.proxy);
+    const from = proxy === undefined ? [] : fromOf(egress, proxy, this.#view.namespaces);
     const rules = egress.rules.map((rule): RulePlan => {
       const id = ruleId(egress.key, rule.name);
       const kind = rule.kind === 'broken' ? rule.of : rule.kind;
@@ -125,7 +128,7 @@ class Serving {
         name: rule.name,
         id,
         kind,
-        verdict: { ok: true, servedBy: this.#serve(egress.proxy, rule, id) },
+        verdict: { ok: true, servedBy: this.#serve(egress.proxy, rule, id, from) },
         publish: withheld === undefined ? publishedName(rule) : undefined,
         withheld,
         service: rule.kind === 'tcp' ? { name: this.#serviceName(egress, rule), ports: [rule.sourcePort] } : undefined,
@@ -180,17 +183,23 @@ class Serving {
   }
 
   /** Returns the id of the rule that serves: an older one has the same host already, or this one does from now on. */
-  #serve(proxy: string, rule: TcpRuleView | HttpRuleView, id: string): string {
-    const served = rule.kind === 'tcp' ? tcpServed(rule, id) : httpServed(rule, id);
+  #serve(proxy: string, rule: TcpRuleView | HttpRuleView, id: string, from: From): string {
+    const served = withFrom(rule.kind === 'tcp' ? tcpServed(rule, id) : httpServed(rule, id), from);
+    const list = this.#servedByProxy.get(proxy) ?? [];
+    this.#servedByProxy.set(proxy, list);
     if (served.kind === 'http') {
       const key = JSON.stringify([proxy, served.host, served.isTls, served.destPort]);
       const older = this.#hosts.get(key);
-      if (older !== undefined) return older;
+      if (older !== undefined) {
+        // It serves the clients of both from now on.
+        const index = list.findIndex((one) => one.id === older);
+        const found = list[index];
+        if (found !== undefined) list[index] = withFrom(found, unionOf(found.from, from));
+        return older;
+      }
       this.#hosts.set(key, id);
     }
-    const list = this.#servedByProxy.get(proxy);
-    if (list === undefined) this.#servedByProxy.set(proxy, [served]);
-    else list.push(served);
+    list.push(served);
     return id;
   }
 
@@ -227,6 +236,10 @@ const httpServed = ({ host, isTls, destPort }: HttpRuleView, id: string): HttpSe
   isTls,
   destPort,
 });
+
+const withFrom = <T extends ServedRule>({ from: _, ...rule }: T, from: From): T =>
+  // What is left is the rule without the field that is set here.
+  ({ ...rule, ...(from === undefined ? {} : { from }) }) as T;
 
 /** A rule set with its revision: what was written down can be told from what was changed since. */
 export const ruleSetOf = (name: string, rules: readonly ServedRule[], forbidden: readonly string[]): RuleSet => ({

@@ -34,6 +34,8 @@ export const projectProxy = (object: ApiObject): ProxyView => {
     isDeleting: metadata.deletionTimestamp !== undefined,
     engine: run.engine,
     nameservers: (run.nameservers ?? []).flatMap((text) => readIp(text, `${who}: nameservers`, problems)),
+    // What cannot be read opens nothing.
+    isForAnyone: value !== undefined && run.sources === 'any',
     allowedRanges: readSet(run.allowedRanges, `${who}: allowedRanges`, problems),
     allowedNames: value === undefined ? [] : run.allowedNames?.map((name) => name.toLowerCase()),
     tenants: value === undefined ? [] : tenants,

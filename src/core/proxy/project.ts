@@ -2,12 +2,14 @@
 import { BCSEgressSpec, BCSEgressStatus } from '../../api/bcs-egress.ts';
 import { type Finding, finding } from '../finding.ts';
 import { compareIps, type Ip, parseIp } from '../ip/index.ts';
+import { compileSelector, nothing } from '../labels.ts';
 import { type ApiObject, createdAtMsOf, type Fault, readSpec, readStatus } from '../project/api-object.ts';
 import { distinctNames, nameFor } from './names.ts';
 import type { HostPattern, TcpTarget } from './served.ts';
-import type { EgressView, RuleView } from './view.ts';
+import type { EgressView, RuleView, SourcesView } from './view.ts';
 
 type Tcp = NonNullable<BCSEgressSpec['tcps']>[number];
+type Sources = NonNullable<BCSEgressSpec['sources']>;
 type Http = NonNullable<BCSEgressSpec['https']>[number];
 
 /** The view of a BCSEgress. `rules.tcp` and `tcps` are one list, and so are `rules.http` and `https`. */
@@ -28,8 +30,20 @@ export const projectEgress = (object: ApiObject): EgressView => {
     isDeleting: metadata.deletionTimestamp !== undefined,
     isSeen: readStatus(BCSEgressStatus, object)?.observedGeneration === generation,
     proxy: controller === undefined ? '' : `${controller.namespace}/${controller.name}`,
+    sources: value?.sources === undefined ? undefined : sourcesOf(value.sources, who),
     rules: value === undefined ? [] : rulesOf(value, faults, who),
     problem: value === undefined ? (faults[0]?.finding ?? finding('SpecInvalid', `${who} cannot be read.`)) : undefined,
+  };
+};
+
+/** A selector that cannot be read selects nobody. */
+const sourcesOf = ({ any, namespaces = [], selector }: Sources, who: string): SourcesView => {
+  if (any) return { kind: 'any' };
+  const compiled = selector === undefined ? undefined : compileSelector(selector, `${who}: sources.selector`);
+  return {
+    kind: 'namespaces',
+    namespaces,
+    selector: compiled === undefined ? undefined : compiled.ok ? compiled.value : nothing,
   };
 };
 

@@ -28,6 +28,8 @@ export interface TcpServed {
   readonly algorithm: 'roundrobin' | 'least_conn' | 'hash';
   /** How long a connection may be silent. */
   readonly idleSeconds: number;
+  /** Namespaces whose pods may use it, sorted; absent: whoever reaches the proxy. */
+  readonly from?: readonly string[];
 }
 
 /** Addresses that the rule names are allowed wherever they are; a name is resolved outside and guarded. */
@@ -42,6 +44,8 @@ export interface HttpServed {
   readonly host: HostPattern;
   readonly isTls: boolean;
   readonly destPort: number;
+  /** Namespaces whose pods may use it, sorted; absent: whoever reaches the proxy. */
+  readonly from?: readonly string[];
 }
 
 /** Names are in lower case and without the last dot. A suffix is what stands after `*`, such as `.example.com`. */

@@ -33,11 +33,23 @@ export interface EgressView {
   readonly isSeen: boolean;
   /** `namespace/name` of the BCSEgressController. */
   readonly proxy: string;
+  /** Who may use the rules besides the own namespace; undefined: as the proxy says. */
+  readonly sources: SourcesView | undefined;
   /** In the order of the object: TCP rules first. Names are unique. */
   readonly rules: readonly RuleView[];
   /** Why the object cannot be read at all; then it has no rules. */
   readonly problem: Finding | undefined;
 }
+
+/** Whose pods may use rules, besides those of the object's own namespace. */
+export type SourcesView =
+  | { readonly kind: 'any' }
+  | {
+      readonly kind: 'namespaces';
+      readonly namespaces: readonly string[];
+      /** Undefined: none by labels. */
+      readonly selector: Selector | undefined;
+    };
 
 export type RuleView = TcpRuleView | HttpRuleView | BrokenRuleView;
 
@@ -83,6 +95,8 @@ export interface ProxyView {
   readonly allowedRanges: IntervalSet;
   /** Names that rules may publish, and all below them; undefined: any that is not reserved. */
   readonly allowedNames: readonly string[] | undefined;
+  /** True when rules are for everybody whose object does not say anything else. */
+  readonly isForAnyone: boolean;
   /** Undefined: every namespace may claim everything. */
   readonly tenants: readonly TenantView[] | undefined;
   /** How it is to be run; the defaults where the spec cannot be read. */

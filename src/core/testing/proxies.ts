@@ -16,6 +16,7 @@ export interface EgressShape {
   readonly controller?: object;
   readonly tcp?: readonly object[];
   readonly http?: readonly object[];
+  readonly sources?: object;
   readonly spec?: object;
 }
 
@@ -30,6 +31,7 @@ export const egressObject = (key: string, shape: EgressShape = {}): ApiObject =>
     controller,
     tcp = [],
     http = [],
+    sources,
     spec,
   } = shape;
   return {
@@ -40,7 +42,11 @@ export const egressObject = (key: string, shape: EgressShape = {}): ApiObject =>
       creationTimestamp: timeAt(at),
       ...(isDeleting ? { deletionTimestamp: timeAt(at + 1) } : {}),
     },
-    spec: spec ?? { ...(controller === undefined ? {} : { controller }), rules: { tcp, http } },
+    spec: spec ?? {
+      ...(controller === undefined ? {} : { controller }),
+      ...(sources === undefined ? {} : { sources }),
+      rules: { tcp, http },
+    },
     status: { observedGeneration: seen },
   };
 };

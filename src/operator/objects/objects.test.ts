@@ -82,6 +82,29 @@ test('the autoscaler looks at both figures, and the Service keeps its usual port
   );
 });
 
+test('a port is open to those whom its rules are for, and a port without rules to nobody', () => {
+  const plan = planOf({
+    proxies: [proxyObject()],
+    egresses: [
+      egressObject('shop/a', { tcp, http: [{ host: 'a.example.com' }] }),
+      egressObject('hn1/b', {
+        tcp: [{ sourceport: 9000, destport: 9000, ips: '198.51.100.1' }],
+        sources: { any: true },
+      }),
+    ],
+  }).proxies.get('bcs-system/egress-controller');
+  assert.ok(plan?.view);
+  const policy = proxyObjects(plan, plan.view, 'uid-1', settings).find(({ kind }) => kind === 'networkPolicies');
+  const text = JSON.stringify(policy?.object.spec);
+  const shop =
+    '"from":[{"namespaceSelector":{"matchExpressions":[{"key":"kubernetes.io/metadata.name","operator":"In","values":["shop"]}]}}]';
+  const ports = (...numbers: readonly number[]) =>
+    `"ports":[${numbers.map((port) => `{"protocol":"TCP","port":${port}}`).join(',')}]`;
+  assert.ok(text.includes(`{${shop},${ports(80, 3306, 61080, 61443)}}`), text);
+  assert.ok(text.includes(`{${ports(9000)}}`), text);
+  assert.doesNotMatch(textOf('networkPolicies', {}), /61080/);
+});
+
 test('the Service of a rule has no selector, and a slice of each family names the ready pods', () => {
   const plan = planOf({ egresses: [egressObject('shop/a', { tcp })] }).egresses.get('shop/a');
   const ips = ['10.244.1.1', 'fd00:244::1'].map(ip);

@@ -2,8 +2,9 @@
 import { resourceOf } from '../../api/kinds.ts';
 import { labels } from '../../api/names.ts';
 import { servicePorts } from '../../core/proxy/claims.ts';
+import { type From, unionOf } from '../../core/proxy/from.ts';
 import type { ProxyPlan } from '../../core/proxy/plan.ts';
-import { proxyPorts } from '../../core/proxy/served.ts';
+import { proxyPorts, type ServedRule } from '../../core/proxy/served.ts';
 import type { ProxyView } from '../../core/proxy/view.ts';
 import { labelText, metadataFor, type Owner, type Wanted } from './kind.ts';
 import { type PodSettings, podSpec } from './pod.ts';
@@ -104,19 +105,20 @@ const utilization = (name: string, averageUtilization: number): object => ({
   resource: { name, target: { type: 'Utilization', averageUtilization } },
 });
 
-/** Everybody may use the rules; reports are for the operator, because they name the destinations of all tenants. */
+/**
+ * Whoever may use a rule reaches its port, and nobody else; the port of the HTTP proxy is for all who may use any HTTP rule. Reports
+ * are for the operator, because they name the destinations of all tenants.
+ */
 const networkPolicySpec = (
   { rules }: ProxyPlan,
   marks: Readonly<Record<string, string>>,
   { operatorNamespace }: ProxySettings,
 ): object => {
-  const ofRules = rules.rules.flatMap((rule) => (rule.kind === 'tcp' ? [rule.listenPort] : []));
-  const ports = [...ofRules, proxyPorts.http, proxyPorts.tls].toSorted((a, b) => a - b);
   return {
     podSelector: { matchLabels: marks },
     policyTypes: ['Ingress'],
     ingress: [
-      { ports: ports.map((port) => ({ protocol: 'TCP', port })) },
+      ...doors(rules.rules),
       {
         from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': operatorNamespace } } }],
         ports: [{ protocol: 'TCP', port: proxyPorts.report }],
@@ -124,3 +126,26 @@ const networkPolicySpec = (
     ],
   };
 };
+
+/** Ports by whom they are for. */
+const doors = (rules: readonly ServedRule[]): object[] => {
+  const fromByPort = new Map<number, From>();
+  for (const rule of rules) {
+    for (const port of rule.kind === 'tcp' ? [rule.listenPort] : [proxyPorts.http, proxyPorts.tls]) {
+      fromByPort.set(port, fromByPort.has(port) ? unionOf(fromByPort.get(port), rule.from) : rule.from);
+    }
+  }
+  const portsByFrom = Map.groupBy(
+    [...fromByPort].toSorted(([a], [b]) => a - b),
+    ([, from]) => JSON.stringify(from ?? null),
+  );
+  return [...portsByFrom.values()].map((same) => {
+    const ports = same.map(([port]) => ({ protocol: 'TCP', port }));
+    const from = same[0]?.[1];
+    return from === undefined ? { ports } : { from: [{ namespaceSelector: namedAny(from) }], ports };
+  });
+};
+
+const namedAny = (names: readonly string[]): object => ({
+  matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values: [...names] }],
+});

@@ -3,11 +3,14 @@
  * an engine learns an address, so the address that was checked is the one that is connected to, and a name that changes
  * its mind between two look-ups (DNS rebinding) gains nothing.
  */
-import { compareIps, type Ip } from '../../core/ip/index.ts';
-import type { HostPattern, RuleSet } from '../../core/proxy/served.ts';
+import { compareIps, type Ip, isIpv4, isIpv6 } from '../../core/ip/index.ts';
+import type { HostPattern, RuleSet, ServedRule, TcpTarget } from '../../core/proxy/served.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
+import { keyOf } from '../rule-key.ts';
+import { noSources, SourceIndex, type Sources } from '../sources.ts';
 import { Budget } from './budget.ts';
 import { type Found, follow } from './chain.ts';
+import { type Asked, isClientName, parseClientName } from './client-name.ts';
 import { closedGuard, type Guard, guardOf } from './guard.ts';
 import type { AddressType, Reply } from './message.ts';
 import type { Outside } from './outside.ts';
@@ -15,6 +18,7 @@ import type { Outside } from './outside.ts';
 /** Why a question got no address, as counted. */
 export const refusalWords = [
   'name-not-allowed',
+  'client-not-allowed',
   'address-forbidden',
   'not-resolved',
   'resolver-busy',
@@ -66,6 +70,8 @@ export class GuardedResolver {
   /** `type name` -> the question under way: many who ask the same wait for one answer. */
   readonly #questions = new Map<string, Promise<Found>>();
   readonly #budget = new Budget();
+  #rules: ReadonlyMap<string, ServedRule> = new Map();
+  #sources = new SourceIndex(noSources);
   readonly #refused = new Map<RefusalWord, number>();
   #guard: Guard = closedGuard;
   #revision: string | undefined;
@@ -78,12 +84,19 @@ export class GuardedResolver {
   set(rules: Pick<RuleSet, 'revision' | 'rules' | 'forbidden'>): void {
     if (rules.revision === this.#revision) return;
     this.#guard = guardOf(rules);
+    this.#rules = new Map(rules.rules.map((rule) => [keyOf(rule.id), rule]));
     this.#revision = rules.revision;
     for (const key of this.#entries.keys()) if (!this.#guard.allows(nameOf(key))) this.#entries.delete(key);
   }
 
-  /** The answer to a client's question for addresses of one family. */
+  /** From now on these are the addresses of clients; see client-name.ts. */
+  admit(sources: Sources): void {
+    this.#sources = new SourceIndex(sources);
+  }
+
+  /** The answer to an engine's question for addresses of one family. */
   async reply(name: string, type: AddressType): Promise<Reply> {
+    if (isClientName(name)) return this.#replyFor(name, parseClientName(name), type);
     const owner = this.#guard.ownerOf(name);
     if (owner === undefined) return this.#refuse(name, 'name-not-allowed', 'refused');
     const key = `${type} ${name}`;
@@ -149,6 +162,18 @@ export class GuardedResolver {
   /** Ends the questions under way. May be called twice. */
   stop(): void {
     this.#stopped.abort(new Error('the resolver was stopped'));
+  }
+
+  /** Where a rule leads, for a client that may use it. Believed for a second, since addresses of pods change hands. */
+  async #replyFor(name: string, asked: Asked | undefined, type: AddressType): Promise<Reply> {
+    const rule = asked === undefined ? undefined : this.#rules.get(asked.key);
+    if (asked === undefined || rule === undefined || !this.#sources.mayUse(asked.client, rule.from)) {
+      return this.#refuse(name, 'client-not-allowed', 'refused');
+    }
+    const to = targetOf(rule, asked.host);
+    if (to === undefined) return this.#refuse(name, 'name-not-allowed', 'refused');
+    if (to.kind === 'domain') return { ...(await this.reply(to.name, type)), ttlSeconds: TTL.min };
+    return { rcode: 'ok', ips: to.ips.filter(type === 'A' ? isIpv4 : isIpv6), ttlSeconds: TTL.min };
   }
 
   async #find(name: string, type: AddressType): Promise<Found> {
@@ -236,6 +261,19 @@ export class GuardedResolver {
     this.#refused.set(word, (this.#refused.get(word) ?? 0) + 1);
   }
 }
+
+/** Where a rule leads; a wildcard leads to the host that is asked for, if that is under it. */
+const targetOf = (rule: ServedRule, host: string | undefined): TcpTarget | undefined => {
+  if (rule.kind === 'tcp') return rule.to;
+  switch (rule.host.kind) {
+    case 'exact':
+      return { kind: 'domain', name: rule.host.name };
+    case 'address':
+      return { kind: 'addresses', ips: [rule.host.ip] };
+    case 'suffix':
+      return host?.endsWith(rule.host.suffix) ? { kind: 'domain', name: host } : undefined;
+  }
+};
 
 const nameOf = (key: string): string => key.slice(key.indexOf(' ') + 1);
 

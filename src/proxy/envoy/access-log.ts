@@ -23,7 +23,8 @@ const connection: Fields = {
   method: '',
   status: 0,
   refused: '',
-  detail: '%RESPONSE_FLAGS% %CONNECTION_TERMINATION_DETAILS% %UPSTREAM_TRANSPORT_FAILURE_REASON%',
+  detail:
+    '%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% %UPSTREAM_TRANSPORT_FAILURE_REASON%',
 };
 
 const fileLog = (path: string, format: Message): Message[] => [

@@ -1,6 +1,7 @@
 /** What Envoy is started with. It names the files where all the rest is found, so Envoy comes back with its rules. */
 import { guardingResolver } from './clusters.ts';
 import { extension, type Message } from './message.ts';
+import { judgeCluster } from './sources.ts';
 
 /** Files of one Envoy. */
 export interface EnvoyFiles {
@@ -9,6 +10,8 @@ export interface EnvoyFiles {
   readonly listeners: string;
   readonly routes: string;
   readonly accessLog: string;
+  /** Socket on which connections are judged. */
+  readonly judge: string;
   /** Socket of the administration: a file, so that nobody reaches it over the network. */
   readonly admin: string;
 }
@@ -31,6 +34,7 @@ export const bootstrapOf = (files: EnvoyFiles): Message => ({
   node: { id: 'sallyport-proxy', cluster: 'sallyport' },
   admin: { address: { pipe: { path: files.admin, mode: 0o600 } } },
   dynamic_resources: { cds_config: fromFile(files.clusters), lds_config: fromFile(files.listeners) },
+  static_resources: { clusters: [judgeCluster(files.judge)] },
   typed_dns_resolver_config: guardingResolver,
   stats_config: {
     stats_matcher: {

@@ -8,19 +8,24 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { EgressError } from '../../api/error.ts';
+import { hashText } from '../../core/hash.ts';
+import type { Ip } from '../../core/ip/index.ts';
 import { proxyPorts, type RuleSet, type ServedRule } from '../../core/proxy/served.ts';
 import { wait } from '../../runtime/process/clock.ts';
 import type { Applied, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine.ts';
 import { LogTail } from '../log-tail.ts';
+import { noSources, SourceIndex, type Sources } from '../sources.ts';
 import { AccessLines } from './access-lines.ts';
 import { Admin, type ListenerState, type Source } from './admin.ts';
 import { bootstrapOf, type EnvoyFiles } from './bootstrap.ts';
+import { runJudge } from './judge.ts';
 import { chainNames, HTTP, TLS } from './listeners.ts';
 import type { Message } from './message.ts';
 import { keepRunning } from './program.ts';
 import { readingOf } from './reading.ts';
 import { render } from './render.ts';
 import { ROUTES } from './routes.ts';
+import { filtersOf } from './sources.ts';
 import { VersionedSet } from './versioned-set.ts';
 
 const APPLY_LIMIT_MS = 15_000;
@@ -54,6 +59,14 @@ class Envoy implements ProxyEngine {
   /** How many updates of a file were refused when it was last asked for. */
   readonly #rejections: Record<Source, number> = { clusters: 0, listeners: 0, routes: 0 };
   #hasFiles: Promise<void> | undefined;
+  #rules: Pick<RuleSet, 'rules'> = { rules: [] };
+  #ruleById: ReadonlyMap<string, ServedRule> = new Map();
+  #sources: Sources = noSources;
+  #index = new SourceIndex(noSources);
+  /** Name -> what its file of sources says. */
+  readonly #written = new Map<string, string>();
+  /** The last change of files of sources: one is written at a time. */
+  #writing: Promise<void> = Promise.resolve();
 
   constructor(parts: EngineParts) {
     this.#parts = parts;
@@ -64,6 +77,7 @@ class Envoy implements ProxyEngine {
       listeners: file('listeners.json'),
       routes: file('routes.json'),
       accessLog: file('access.log'),
+      judge: file('judge.sock'),
       admin: file('admin.sock'),
     };
     this.#admin = new Admin(this.#files.admin);
@@ -84,13 +98,16 @@ class Envoy implements ProxyEngine {
   async run(signal: AbortSignal): Promise<void> {
     await this.#writeFirstFiles();
     const reading = new AbortController();
-    const following = this.#tail.follow(reading.signal);
+    const working = [
+      this.#tail.follow(reading.signal),
+      runJudge(this.#files.judge, (client, rule) => this.#mayUse(client, rule), reading.signal),
+    ];
     try {
       await keepRunning(this.#parts, this.#files.bootstrap, () => this.#tail.restart(), signal);
     } finally {
       // Only now: the last lines are written when the program ends.
       reading.abort();
-      await following;
+      await Promise.all(working);
     }
   }
 
@@ -98,6 +115,12 @@ class Envoy implements ProxyEngine {
     const turn = this.#applying.then(() => this.#apply(rules));
     this.#applying = turn.catch(() => {});
     return turn;
+  }
+
+  async admit(sources: Sources): Promise<void> {
+    this.#sources = sources;
+    this.#index = new SourceIndex(sources);
+    await this.#writeSources();
   }
 
   async read(): Promise<EngineReading> {
@@ -112,10 +135,15 @@ class Envoy implements ProxyEngine {
 
   async #apply(rules: RuleSet): Promise<Applied> {
     await this.#writeFirstFiles();
+    this.#rules = rules;
+    this.#ruleById = new Map(rules.rules.map((rule) => [rule.id, rule]));
+    // Before the listeners that read them.
+    await this.#writeSources();
     const next = render(rules, {
       routesPath: this.#files.routes,
       accessLogPath: this.#files.accessLog,
       hasIpv6: this.#hasIpv6,
+      pathOf: (name) => this.#sourcesPath(name),
     });
     this.#version += 1;
     const deadlineMs = this.#parts.clock.monotonicMs() + APPLY_LIMIT_MS;
@@ -208,6 +236,30 @@ class Envoy implements ProxyEngine {
       await wait(this.#parts.clock, POLL_MS);
     }
     throw failure;
+  }
+
+  /** Writes who may use the rules, as far as it is other than before. Envoy reads a file as soon as it is replaced. */
+  #writeSources(): Promise<void> {
+    this.#writing = this.#writing.then(async () => {
+      for (const [name, filter] of filtersOf(this.#rules, this.#sources)) {
+        const text = JSON.stringify(filter);
+        if (this.#written.get(name) === text) continue;
+        const path = this.#sourcesPath(name);
+        await writeFile(`${path}.new`, `{"version_info":"${hashText(text)}","resources":[${text}]}`);
+        await rename(`${path}.new`, path);
+        this.#written.set(name, text);
+      }
+    });
+    return this.#writing;
+  }
+
+  #mayUse(client: Ip, rule: string): boolean {
+    const found = this.#ruleById.get(rule);
+    return found !== undefined && this.#index.mayUse(client, found.from);
+  }
+
+  #sourcesPath(name: string): string {
+    return join(this.#parts.folder, `sources-${name}.json`);
   }
 
   /** A started Envoy finds files without rules, not those of an earlier process. */

@@ -10,6 +10,7 @@ import { BUFFER_BYTES, dnsCache } from './clusters.ts';
 import { HEAD_KIB, HEADERS } from './limits.ts';
 import { extension, type Message, seconds, typed } from './message.ts';
 import { DYNAMIC_FORWARD_PROXY, ROUTES } from './routes.ts';
+import { markFilter, noProxiesFilter, type PathOf, sourceFilter } from './sources.ts';
 
 /** Names of the two listeners that are not of a rule; ids of rules have slashes. */
 export const HTTP = 'http';
@@ -29,6 +30,8 @@ export interface ListenerPlaces {
   readonly accessLogPath: string;
   /** Whether the pod has IPv6; without it, nothing can listen on `::`. */
   readonly hasIpv6: boolean;
+  /** Files that say who may use a rule. */
+  readonly pathOf: PathOf;
 }
 
 /** All listeners of a rule set, by name. */
@@ -60,7 +63,7 @@ const tcpListener = (rule: TcpServed, places: ListenerPlaces, logs: AccessLogs):
   ...base(rule.id, rule.listenPort, places),
   filter_chains: [
     named(rule.id, {
-      filters: [tcpProxy(rule.id, rule.idleSeconds, logs.tcp, rule.algorithm === 'hash')],
+      filters: [sourceFilter(rule.id), tcpProxy(rule.id, rule.idleSeconds, logs.tcp, rule.algorithm === 'hash')],
     }),
   ],
 });
@@ -90,6 +93,7 @@ const tlsListener = (rules: readonly HttpServed[], places: ListenerPlaces, logs:
     named(rule.id, {
       filter_chain_match: { server_names: [hostText(rule.host)] },
       filters: [
+        sourceFilter(rule.id),
         ...(rule.host.kind === 'suffix' ? [resolveServerName(rule.destPort)] : []),
         tcpProxy(rule.id, TUNNEL_IDLE_SECONDS, logs.sni, false),
       ],
@@ -129,6 +133,7 @@ const httpListener = (places: ListenerPlaces, logs: AccessLogs): Message => ({
   filter_chains: [
     {
       filters: [
+        noProxiesFilter(places.pathOf),
         extension(
           'envoy.filters.network.http_connection_manager',
           'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
@@ -139,17 +144,18 @@ const httpListener = (places: ListenerPlaces, logs: AccessLogs): Message => ({
   ],
 });
 
-const connectionManager = ({ routesPath }: ListenerPlaces, logs: AccessLogs): Message => ({
+const connectionManager = ({ routesPath, pathOf }: ListenerPlaces, logs: AccessLogs): Message => ({
   stat_prefix: 'proxy',
   codec_type: 'HTTP1',
-  // So that a tunnel that no rule allows gets the same answer as a request; those that are allowed have it at their route.
-  upgrade_configs: [{ upgrade_type: 'CONNECT' }],
+  // A request has its mark, and so its route, only after Envoy has asked whether it may become something else.
+  upgrade_configs: [{ upgrade_type: 'CONNECT' }, { upgrade_type: 'websocket' }],
   rds: {
     route_config_name: ROUTES,
     config_source: { path_config_source: { path: routesPath }, resource_api_version: 'V3' },
   },
   access_log: logs.http,
   http_filters: [
+    markFilter(pathOf),
     {
       ...extension(DYNAMIC_FORWARD_PROXY, 'envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig', {
         dns_cache_config: dnsCache,

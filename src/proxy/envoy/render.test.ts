@@ -7,7 +7,12 @@ import { httpRule, ruleSet, tcpRule } from '../testing/rules.ts';
 import { bootstrapOf } from './bootstrap.ts';
 import { type Rendered, render } from './render.ts';
 
-const places = { routesPath: '/run/routes.json', accessLogPath: '/run/access.log', hasIpv6: true };
+const places = {
+  routesPath: '/run/routes.json',
+  accessLogPath: '/run/access.log',
+  hasIpv6: true,
+  pathOf: (name: string) => `/run/sources-${name}.json`,
+};
 const golden = (name: string): string => join(import.meta.dirname, 'golden', name);
 const plain = { serializers: [(text: string): string => text] };
 const rendered = (...rules: readonly ServedRule[]): Rendered => render(ruleSet(...rules), places);
@@ -33,6 +38,7 @@ describe('what Envoy is told', () => {
       clusters: '/run/c',
       listeners: '/run/l',
       routes: '/run/r',
+      judge: '/run/judge.sock',
       accessLog: '/run/x',
       admin: '/run/a',
     };

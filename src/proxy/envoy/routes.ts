@@ -6,6 +6,7 @@ import { isIpv6 } from '../../core/ip/index.ts';
 import type { HostPattern, HttpServed, RuleSet } from '../../core/proxy/served.ts';
 import { hostText } from '../sni-rules.ts';
 import { type Message, seconds, typed } from './message.ts';
+import { MARK, markedBy } from './sources.ts';
 
 /** Name of the one route configuration. */
 export const ROUTES = 'rules';
@@ -33,6 +34,7 @@ export const routesOf = (rules: RuleSet): Message => {
     ],
     // A server is told nothing of the proxy, and never what a client says to the proxy alone.
     request_headers_to_remove: [
+      MARK,
       'proxy-authorization',
       'proxy-connection',
       'x-envoy-attempt-count',
@@ -94,7 +96,7 @@ const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
     : [
         {
           ...named('connect'),
-          match: { connect_matcher: {}, headers: authorityHeaders(pattern) },
+          match: { connect_matcher: {}, headers: [...authorityHeaders(pattern), ...markedBy(tls.from)] },
           ...resolvedForClients(tls),
           route: {
             cluster: tls.id,
@@ -112,7 +114,11 @@ const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
           ...named('http'),
           match: {
             prefix: '/',
-            headers: [...authorityHeaders(pattern), { name: ':scheme', string_match: { exact: 'http' } }],
+            headers: [
+              ...authorityHeaders(pattern),
+              { name: ':scheme', string_match: { exact: 'http' } },
+              ...markedBy(plain.from),
+            ],
           },
           ...resolvedForClients(plain),
           route: {

@@ -13,6 +13,17 @@ export const cannot = (rule: ServedRule): RuleProblem | undefined => {
         'use ips, algorithm roundrobin',
       );
     }
+    if (
+      rule.from !== undefined &&
+      rule.algorithm !== 'roundrobin' &&
+      rule.to.kind === 'addresses' &&
+      rule.to.ips.length > 1
+    ) {
+      return engineCannot(
+        `nginx cannot do ${rule.algorithm} for a rule that is not for every namespace`,
+        'use algorithm roundrobin, sources.any',
+      );
+    }
     return rule.to.kind === 'domain' ? badName(rule.to.name) : undefined;
   }
   if (rule.isTls && rule.host.kind === 'address') {

@@ -152,6 +152,9 @@ class Nginx implements ProxyEngine {
     return this.#inTurn(() => this.#apply(rules));
   }
 
+  /** The guarding resolver is told by others, and asked for each connection. */
+  async admit(): Promise<void> {}
+
   async read(): Promise<EngineReading> {
     const master = this.#master;
     if (master === undefined || (await master.generation()) === undefined) throw this.#failed('nginx does not answer');

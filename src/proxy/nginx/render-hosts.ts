@@ -4,9 +4,11 @@
  * written as users read it, since nothing is in it that a client could choose freely.
  */
 import type { HostPattern, HttpServed } from '../../core/proxy/served.ts';
+import { clientNameOf } from '../dns/client-name.ts';
+import { keyOf } from '../rule-key.ts';
 import { hostText } from '../sni-rules.ts';
 import { finalFormat } from './log-format.ts';
-import { hostOf, isPlainId, keyOf } from './words.ts';
+import { hostOf, isPlainId } from './words.ts';
 
 const HTTP_PORT = 80;
 
@@ -90,11 +92,8 @@ export const hostServers = (own: readonly HttpServed[], settings: HostSettings):
     `      if ($exact != ${keyOf(id)}) {`,
     ...settings.refuse,
     '      }',
-    ...(host.kind === 'address'
-      ? []
-      : // Through a variable, so that nginx asks the resolver, and not once at its start.
-        [`      set $there "${nameOf(host)}:${destPort}";`]),
-    `      proxy_pass http://${host.kind === 'address' ? `${hostOf(host.ip)}:${destPort}` : '$there'};`,
+    `      set $there "${clientNameOf('$from', keyOf(id))}:${destPort}";`,
+    '      proxy_pass http://$there;',
     '    }',
     '  }',
   ]);

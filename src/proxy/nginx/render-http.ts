@@ -5,9 +5,12 @@
  * others, and for what no rule allows. A connection to a server outside carries one request: nginx would lend it to any client.
  */
 import type { HttpServed, RuleSet } from '../../core/proxy/served.ts';
+import { clientNameOf } from '../dns/client-name.ts';
+import { keyOf } from '../rule-key.ts';
+import { fromMap } from './from.ts';
 import { httpWords } from './log-format.ts';
 import { authorities, hostMaps, hostServers, ownHosts } from './render-hosts.ts';
-import { hostOf, keyOf, path, quoted } from './words.ts';
+import { path, quoted } from './words.ts';
 
 const PORT = '(?::[1-9][0-9]{0,4})?';
 const NAME = String.raw`(?:(?:[a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}|\[[0-9a-f:.]+\])`;
@@ -65,6 +68,7 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     '    default "";',
     ...plain.flatMap((rule) => authorities(rule).map((authority) => `    "${authority}" ${keyOf(rule.id)};`)),
     '  }',
+    ...fromMap,
     '  map $rule $target {',
     '    default "";',
     ...plain.map((rule) => `    ${keyOf(rule.id)} "${target(rule)}";`),
@@ -180,17 +184,9 @@ const COMMON = [
   'proxy_socket_keepalive on;',
 ];
 
-/** Where a rule leads. nginx has the name of a wildcard in `$host`: from the same place as `$authority`, in lower case, without port. */
-const target = ({ host, destPort }: HttpServed): string => {
-  switch (host.kind) {
-    case 'exact':
-      return `${host.name}:${destPort}`;
-    case 'suffix':
-      return `$host:${destPort}`;
-    case 'address':
-      return `${hostOf(host.ip)}:${destPort}`;
-  }
-};
+/** Where a rule leads for a client. nginx has the name of a wildcard in `$host`: from the same place as `$authority`, in lower case, without port. */
+const target = ({ id, host, destPort }: HttpServed): string =>
+  `${clientNameOf('$from', keyOf(id), host.kind === 'suffix' ? '$host' : undefined)}:${destPort}`;
 
 const refusalText = (name: string): string =>
   `Sallyport does not let this request through: no http rule of a BCSEgress at the proxy ${name} names this host and port ` +
@@ -201,4 +197,4 @@ const tunnelText = (name: string): string =>
   'TLS hosts of its rules are reached by their server name where DNS leads to the proxy; engine envoy can do CONNECT.';
 
 const awayText = (name: string): string =>
-  `The proxy ${name} of Sallyport allows this host, but its name leads to no address that may be reached, or nobody answers there.`;
+  `The proxy ${name} of Sallyport allows this host, but not for every namespace, or its name leads to no address that may be reached, or nobody answers there.`;

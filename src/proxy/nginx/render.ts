@@ -1,10 +1,13 @@
 /** From a rule set to the configuration of nginx. Pure, and the same text for the same rules: a new text is a new generation. */
 import { hash } from 'node:crypto';
 import { proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/served.ts';
+import { clientNameOf } from '../dns/client-name.ts';
+import { keyOf } from '../rule-key.ts';
 import { hostText, sniRules } from '../sni-rules.ts';
+import { fromMap } from './from.ts';
 import { streamWords } from './log-format.ts';
 import { httpBlock } from './render-http.ts';
-import { hostOf, keyOf, path } from './words.ts';
+import { hostOf, path } from './words.ts';
 
 /** What follows from the pod and the program, not from rules. */
 export interface NginxSettings {
@@ -85,7 +88,7 @@ const mainLines = ({ folder, streamModule, workers, isRoot, drainSeconds }: Ngin
 const streamBlock = (rules: RuleSet, settings: NginxSettings, generation: string): string[] => {
   const tcp = rules.rules.filter((rule) => rule.kind === 'tcp');
   const tls = sniRules(rules);
-  const peers = tcp.map(addressCount).filter((count) => count > 1);
+  const peers = tcp.filter(isByUpstream).map(addressCount);
   const log = path(`${settings.folder}/stream.log`);
   // Half a kilobyte would do for a peer; the rest is room for the upstreams themselves.
   const zoneKilobytes = 256 + 4 * peers.reduce((sum, count) => sum + count, 0);
@@ -106,11 +109,13 @@ const streamBlock = (rules: RuleSet, settings: NginxSettings, generation: string
     '    default "";',
     ...tls.map(({ host, id }) => `    "${hostText(host)}" ${keyOf(id)};`),
     '  }',
+    ...fromMap,
     '  map $sni_rule $sni_target {',
     `    default unix:${path(settings.folder)}/nobody.sock;`,
-    ...tls.map(
-      ({ host, id, destPort }) => `    ${keyOf(id)} "${host.kind === 'suffix' ? '$sni' : hostText(host)}:${destPort}";`,
-    ),
+    ...tls.map(({ host, id, destPort }) => {
+      const name = clientNameOf('$from', keyOf(id), host.kind === 'suffix' ? '$sni' : undefined);
+      return `    ${keyOf(id)} "${name}:${destPort}";`;
+    }),
     '  }',
     `  resolver ${resolver};`,
     '  resolver_timeout 6s;',
@@ -162,8 +167,13 @@ const tcpLines = (rule: TcpServed, settings: NginxSettings, log: string): string
   ];
 };
 
-const upstream = ({ to, algorithm, destPort }: TcpServed, key: string): string[] => {
-  if (to.kind === 'domain' || to.ips.length < 2) return [];
+/** True when nginx itself chooses among several addresses; then nobody is asked for each connection. */
+const isByUpstream = (rule: TcpServed): boolean =>
+  rule.from === undefined && rule.to.kind === 'addresses' && rule.to.ips.length > 1;
+
+const upstream = (rule: TcpServed, key: string): string[] => {
+  const { to, algorithm, destPort } = rule;
+  if (to.kind === 'domain' || !isByUpstream(rule)) return [];
   const spread = { roundrobin: [], least_conn: ['    least_conn;'], hash: ['    hash $remote_addr consistent;'] };
   return [
     `  upstream ${key} {`,
@@ -175,15 +185,11 @@ const upstream = ({ to, algorithm, destPort }: TcpServed, key: string): string[]
   ];
 };
 
-const passLines = ({ to, destPort }: TcpServed, key: string): string[] => {
-  if (to.kind === 'domain') {
-    // A variable makes nginx ask the resolver for each connection, within the TTL; a plain name would be resolved once,
-    // and a name that does not resolve would refuse the whole configuration.
-    return [`    set $target "${to.name}:${destPort}";`, '    proxy_pass $target;'];
-  }
-  const [first] = to.ips;
-  return [`    proxy_pass ${to.ips.length === 1 && first !== undefined ? `${hostOf(first)}:${destPort}` : key};`];
-};
+const passLines = (rule: TcpServed, key: string): string[] =>
+  isByUpstream(rule)
+    ? [`    proxy_pass ${key};`]
+    : // A variable makes nginx ask the resolver for each connection, within the TTL; a plain name would be resolved once.
+      [`    set $target "${clientNameOf('$from', key)}:${rule.destPort}";`, '    proxy_pass $target;'];
 
 const SOCKET_OPTIONS = 'backlog=4096 so_keepalive=on';
 

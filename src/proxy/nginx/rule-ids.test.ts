@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { keyOf } from '../rule-key.ts';
 import { tcpRule } from '../testing/rules.ts';
 import { RuleIds } from './rule-ids.ts';
-import { keyOf } from './words.ts';
 
 const rule = (port: number) => tcpRule(port, ['203.0.113.1'], 80);
 const [one, other] = [rule(1000), rule(1001)];

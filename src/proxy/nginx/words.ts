@@ -3,7 +3,6 @@
  * addresses, and these only when every character is one that nginx reads as itself. Everything else is a number, or an
  * identifier made here.
  */
-import { hash } from 'node:crypto';
 import { type Ip, isIpv6 } from '../../core/ip/index.ts';
 
 /** A name of at least two labels whose last one is no number: nothing that nginx could take for an address or a variable. */
@@ -11,9 +10,6 @@ const NAME = /^(?=.{1,253}$)(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]{0,62}[a-z_-][a-z0-
 
 /** True for a host name that may stand in the configuration as it is. */
 export const isPlainName = (name: string): boolean => NAME.test(name);
-
-/** The identifier of a rule: the same in every generation, so that a line of the log is understood whenever it comes. */
-export const keyOf = (id: string): string => `r${hash('sha256', id).slice(0, 16)}`;
 
 /** An address as part of a URL. */
 export const hostOf = (ip: Ip): string => (isIpv6(ip) ? `[${ip}]` : ip);

@@ -18,6 +18,7 @@ import { outsideResolvers } from '../dns/outside.ts';
 import { GuardedResolver } from '../dns/resolver.ts';
 import { serveDns } from '../dns/server.ts';
 import type { Applied, EngineParts, ProxyEngine } from '../engine.ts';
+import type { Sources } from '../sources.ts';
 import { proxyAddress } from './client.ts';
 import { type DnsAuthority, openDnsAuthority } from './dns-authority.ts';
 
@@ -38,6 +39,8 @@ export interface Bed extends AsyncDisposable {
   forgetLines(): void;
   /** Resolves with the first line that fits, also one that was written before. */
   line(what: string, fits: (line: AccessLine) => boolean): Promise<AccessLine>;
+  /** Tells engine and guard whose addresses clients have, as the process does. */
+  admit(sources: Sources): Promise<void>;
   /** Makes a rule set live, names and all, as the process does. */
   serve(rules: RuleSet): Promise<Applied>;
   /** Processes of the engine that we started ourselves. */
@@ -121,6 +124,10 @@ export const openBed = async (
       return found;
     },
     guard,
+    admit(sources) {
+      guard.admit(sources);
+      return engine.admit(sources);
+    },
     serve(rules) {
       guard.set(rules);
       return engine.apply(rules);

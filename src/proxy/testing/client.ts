@@ -9,6 +9,9 @@ import { connect as connectTls, type TLSSocket } from 'node:tls';
 export const proxyAddress = '10.244.0.10';
 const LIMIT_MS = 10_000;
 
+const sourceOf = (from: string | undefined): { readonly localAddress?: string } =>
+  from === undefined ? {} : { localAddress: from };
+
 /** An open connection to a TCP rule. */
 export interface Conversation extends Disposable {
   /** The line with which the server greeted: its address. */
@@ -23,7 +26,7 @@ export interface Conversation extends Disposable {
 
 /** Connects to a port of the proxy and reads the greeting; rejects when the connection ends before. */
 export const converse = (port: number, from?: string): Promise<Conversation> =>
-  conversationOn(connect({ host: proxyAddress, port, ...(from === undefined ? {} : { localAddress: from }) }));
+  conversationOn(connect({ host: proxyAddress, port, ...sourceOf(from) }));
 
 /** The same through a tunnel. */
 export const converseThrough = async (port: number, authority: string): Promise<Conversation> => {
@@ -33,8 +36,8 @@ export const converseThrough = async (port: number, authority: string): Promise<
 };
 
 /** The same with TLS, to the server of a name. */
-export const converseOverTls = (port: number, servername: string, ca: string): Promise<Conversation> =>
-  conversationOn(connectTls({ host: proxyAddress, port, servername, ca }));
+export const converseOverTls = (port: number, servername: string, ca: string, from?: string): Promise<Conversation> =>
+  conversationOn(connectTls({ socket: connect({ host: proxyAddress, port, ...sourceOf(from) }), servername, ca }));
 
 const conversationOn = async (socket: Socket, came = ''): Promise<Conversation> => {
   const reader = readerOf(socket, came);
@@ -79,7 +82,7 @@ export interface KeptClient extends Disposable {
 
 /** Connects to a port of the proxy, from a source address if one is given. */
 export const keptClient = (port: number, from?: string): KeptClient => {
-  const socket = connect({ host: proxyAddress, port, ...(from === undefined ? {} : { localAddress: from }) });
+  const socket = connect({ host: proxyAddress, port, ...sourceOf(from) });
   const reader = readerOf(socket);
   return {
     ask(bytes) {
@@ -96,8 +99,9 @@ export const openTunnel = async (
   asked: string | readonly string[],
   headers: readonly string[] = [],
   allowHalfOpen = false,
+  from?: string,
 ): Promise<{ readonly answer: HttpAnswer | undefined; readonly socket: Socket }> => {
-  const socket = connect({ host: proxyAddress, port, allowHalfOpen });
+  const socket = connect({ host: proxyAddress, port, allowHalfOpen, ...sourceOf(from) });
   const lines = typeof asked === 'string' ? [`CONNECT ${asked} HTTP/1.1`, `Host: ${asked}`, ...headers] : asked;
   socket.write(`${lines.join('\r\n')}\r\n\r\n`);
   const answer = await answerOn(readerOf(socket));

@@ -10,6 +10,7 @@ import { changeScenarios } from './conformance-change.ts';
 import { clientScenarios } from './conformance-clients.ts';
 import { endScenarios } from './conformance-end.ts';
 import { httpScenarios } from './conformance-http.ts';
+import { sourceScenarios } from './conformance-sources.ts';
 import { tcpScenarios } from './conformance-tcp.ts';
 import { upstreamScenarios } from './conformance-upstream.ts';
 import { ruleSet } from './rules.ts';
@@ -35,6 +36,7 @@ export const engineConformance = (
     'HTTP rules': httpScenarios,
     'ordinary clients': clientScenarios,
     'connections to servers': upstreamScenarios,
+    sources: sourceScenarios,
     'changes and failures': changeScenarios,
     // Last: an engine that was told to retire stays so.
     'the end': endScenarios,

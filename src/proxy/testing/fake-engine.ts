@@ -5,6 +5,7 @@
 import { EgressError } from '../../api/error.ts';
 import type { RuleSet, ServedRule } from '../../core/proxy/served.ts';
 import type { Applied, EngineReading, ProxyEngine, RefusalWord, RuleProblem, RuleReading } from '../engine.ts';
+import { noSources, type Sources } from '../sources.ts';
 
 export class FakeEngine implements ProxyEngine {
   readonly name = 'envoy';
@@ -21,6 +22,8 @@ export class FakeEngine implements ProxyEngine {
   resolved: ReadonlySet<string> | undefined;
   /** True when it was told to send clients away. */
   isRetired = false;
+  /** Whose addresses clients have, as it was told last. */
+  sources: Sources = noSources;
   #live: ReadonlyMap<string, ServedRule> = new Map();
   #revision = '';
   #applies = 0;
@@ -64,6 +67,10 @@ export class FakeEngine implements ProxyEngine {
     this.#revision = revision;
     this.#applies += 1;
     return { problems: new Map(problems) };
+  }
+
+  async admit(sources: Sources): Promise<void> {
+    this.sources = sources;
   }
 
   async read(): Promise<EngineReading> {

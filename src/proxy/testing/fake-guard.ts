@@ -2,15 +2,21 @@
 import type { RuleSet } from '../../core/proxy/served.ts';
 import { type NameFinding, nameOf } from '../names.ts';
 import type { Guard } from '../replica.ts';
+import { noSources, type Sources } from '../sources.ts';
 
 export class FakeGuard implements Guard {
   /** Where names lead; one that is missing does not resolve. */
   readonly addresses = new Map<string, readonly string[]>();
   readonly refused = new Map<string, number>();
+  sources: Sources = noSources;
   #allowed: ReadonlySet<string | undefined> = new Set();
 
   set({ rules }: RuleSet): void {
     this.#allowed = new Set(rules.map(nameOf));
+  }
+
+  admit(sources: Sources): void {
+    this.sources = sources;
   }
 
   async check(name: string): Promise<NameFinding> {

@@ -23,7 +23,7 @@ export const ruleSet = (...rules: readonly ServedRule[]): RuleSet => {
   };
 };
 
-type TcpExtra = Partial<Pick<TcpServed, 'algorithm' | 'idleSeconds'>>;
+type TcpExtra = Partial<Pick<TcpServed, 'algorithm' | 'idleSeconds' | 'from'>>;
 
 /** A TCP rule to addresses (an array) or to a name. */
 export const tcpRule = (
@@ -43,7 +43,10 @@ export const tcpRule = (
 });
 
 /** An HTTP rule: `host` as users write it, a name, `*.suffix` or an address. */
-export const httpRule = (host: string, extra: Partial<Pick<HttpServed, 'isTls' | 'destPort'>> = {}): HttpServed => {
+export const httpRule = (
+  host: string,
+  extra: Partial<Pick<HttpServed, 'isTls' | 'destPort' | 'from'>> = {},
+): HttpServed => {
   const isTls = extra.isTls ?? false;
   const destPort = extra.destPort ?? (isTls ? 443 : 80);
   const name = host.replace('*', 'any').replaceAll(/[^a-z0-9-]/g, '-');
@@ -53,6 +56,7 @@ export const httpRule = (host: string, extra: Partial<Pick<HttpServed, 'isTls' |
     host: patternOf(host),
     isTls,
     destPort,
+    ...(extra.from === undefined ? {} : { from: extra.from }),
   };
 };
 
