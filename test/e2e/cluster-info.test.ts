@@ -167,7 +167,8 @@ test('the spec follows the configuration until somebody writes it', async () => 
   running.configure({ egressIgnoreCIDR: { autoDetect: { podCIDR: 'auto' }, custom: ['198.51.100.0/24'] } });
   await untilStatus('the configuration is in force', ({ egressIgnoreCIDR: now }) => ofFamily4(now?.custom) !== '');
   assert.equal(await podCidrMode(), 'calico');
-  await setSpec({});
+  const { metadata } = await setSpec({});
+  await untilStatus('the spec is in force', (now) => now.observedGeneration === metadata.generation);
 });
 
 test('a restart changes nothing, and neither does a node that only gets a label', async () => {

@@ -3,12 +3,12 @@ import { describe, it } from 'node:test';
 import type { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import type { PolicyStatus } from '../../api/policy.ts';
 import { anyRevision } from '../../core/programmed.ts';
-import { projectNode, projectPolicy, projectTunnel } from '../../core/project/index.ts';
+import { projectPolicy, projectTunnel } from '../../core/project/index.ts';
 import { policyObject } from '../../core/testing/objects.ts';
-import { type NodeView, type PolicyKey, policyKey } from '../../core/view.ts';
+import { type PolicyKey, policyKey } from '../../core/view.ts';
 import { Store } from '../../runtime/kube/store.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
-import { identityOf, type KeptPolicy, type KeptTunnel } from '../caches.ts';
+import { identityOf, type KeptPolicy, type KeptTunnel, type KnownNode, knownNode } from '../caches.ts';
 import { ProgressBook } from './progress.ts';
 
 const key = policyKey('red', 'p');
@@ -49,7 +49,7 @@ const cache = <T>() => {
 const rig = (workers: readonly string[] = ['gate', 'worker']) => {
   const clock = new ManualClock();
   const [policies, clusterPolicies, tunnels] = [cache<KeptPolicy>(), cache<KeptPolicy>(), cache<KeptTunnel>()];
-  const nodes = cache<NodeView>();
+  const nodes = cache<KnownNode>();
   const silent = new Set<string>();
   const book = new ProgressBook({
     caches: { policies, clusterPolicies, tunnels, nodes },
@@ -62,7 +62,7 @@ const rig = (workers: readonly string[] = ['gate', 'worker']) => {
   const view = projectPolicy(policyObject('red/p'));
   const ready = (node: string, isReady: boolean): void => {
     const conditions = [{ type: 'Ready', status: isReady ? 'True' : 'False' }];
-    nodes.set(node, projectNode({ metadata: { name: node }, status: { conditions } }));
+    nodes.set(node, knownNode({ metadata: { name: node }, status: { conditions } }));
   };
   for (const node of new Set(['gate', ...workers])) ready(node, true);
   return {
