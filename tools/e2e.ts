@@ -33,6 +33,7 @@ const secondsOf: Readonly<Record<string, number>> = {
   proxy: 200,
   'egress-reboot': 150,
   'proxy-nginx': 120,
+  'proxy-clients': 110,
   'chart-install': 100,
   'proxy-failures': 95,
   egctl: 90,

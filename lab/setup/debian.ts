@@ -19,6 +19,16 @@ const packages = {
   'util-linux': 'nsenter and unshare',
 } as const;
 
+/** Clients of the egress proxy that its tests run, by Debian package; 5 MB when all are missing. */
+export const clientPackages = {
+  git: 'fetches a repository through the proxy',
+  'netcat-openbsd': 'nc -X connect, as ssh uses it',
+  openssl: 's_client -proxy',
+  'postgresql-client': 'psql through a TCP rule',
+  'redis-tools': 'redis-cli through a TCP rule',
+  wget: 'fetches a page through the proxy',
+} as const;
+
 /** Installs those of the Debian packages that are missing and says which; without a list, what the lab needs. */
 export async function installPackages(progress: Progress, wanted = Object.keys(packages)): Promise<void> {
   const missing = await missingOf(wanted);
