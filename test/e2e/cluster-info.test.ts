@@ -167,8 +167,9 @@ test('the spec follows the configuration until somebody writes it', async () => 
   running.configure({ egressIgnoreCIDR: { autoDetect: { podCIDR: 'auto' }, custom: ['198.51.100.0/24'] } });
   await untilStatus('the configuration is in force', ({ egressIgnoreCIDR: now }) => ofFamily4(now?.custom) !== '');
   assert.equal(await podCidrMode(), 'calico');
-  const { metadata } = await setSpec({});
-  await untilStatus('the spec is in force', (now) => now.observedGeneration === metadata.generation);
+  await setSpec({});
+  const generation = (await world.get('EgressClusterInfo', 'default'))?.metadata.generation;
+  await untilStatus('the spec is in force', (now) => now.observedGeneration === generation);
 });
 
 test('a restart changes nothing, and neither does a node that only gets a label', async () => {

@@ -5,7 +5,6 @@ import { type Ip, setOfIps } from '../../core/ip/index.ts';
 import type { NodeDesired } from '../../core/node/desired.ts';
 import { createNodePlanner } from '../../core/node/desired-for.ts';
 import { nodeGroupKey } from '../../core/ownership/node-group.ts';
-import type { Input } from '../../core/ownership/port.ts';
 import { ip } from '../../core/testing/address.ts';
 import { nodeInput } from '../../core/testing/nodes.ts';
 import {
@@ -21,10 +20,8 @@ import { createFakeGate, type FakeGate } from '../../dataplane/gate/testing/fake
 import { ManualClock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
 import type { OwnershipFacts } from '../gather.ts';
-import type { ReadyEips } from '../heartbeat/grip.ts';
-import type { HeartbeatHooks } from '../heartbeat/heartbeat.ts';
-import type { ThreadData } from '../heartbeat/thread.ts';
 import type { Wanted } from '../mirror/mirroring.ts';
+import { type FakeThread, fakeThread } from '../testing/fake-thread.ts';
 import { type Happening, Steward } from './steward.ts';
 
 const [eip, pair] = [ip('10.6.0.100'), ip('fd06::100')];
@@ -44,18 +41,6 @@ const view = viewWith({ allocator: 'default' });
 const [recorded] = view.policies.map((policy) => policy.recorded.node);
 const owner = recorded ?? assert.fail('the policy has no node');
 const other = owner === 'a' ? 'b' : 'a';
-
-/** A thread that does what the test says. */
-interface FakeThread {
-  readonly data: ThreadData;
-  readonly hooks: HeartbeatHooks;
-  readonly inputs: Input[];
-  ready: ReadyEips;
-  addresses: ReadonlyMap<string, string>;
-  renewals: number;
-  isClosed: boolean;
-  readonly listening: PromiseWithResolvers<void>;
-}
 
 describe('Steward', () => {
   let clock: ManualClock;
@@ -100,36 +85,9 @@ describe('Steward', () => {
       gate,
       firstSignature: 1,
       startHeartbeat: (data, hooks) => {
-        const thread: FakeThread = {
-          data,
-          hooks,
-          inputs: [],
-          ready: new Map(),
-          addresses: new Map(),
-          renewals: 0,
-          isClosed: false,
-          listening: Promise.withResolvers(),
-        };
+        const { thread, port } = fakeThread(data, hooks);
         threads.push(thread);
-        return {
-          listening: () => thread.listening.promise,
-          take: (input) => void thread.inputs.push(input),
-          vote: () => {},
-          setAddresses: (addresses) => {
-            thread.addresses = addresses;
-          },
-          setReady: (ready) => {
-            thread.ready = ready;
-          },
-          setUplink: () => {},
-          setMirror: () => {},
-          renew: () => {
-            thread.renewals += 1;
-          },
-          close: async () => {
-            thread.isClosed = true;
-          },
-        };
+        return port;
       },
       mirroring: {
         set: (wanted) => {
