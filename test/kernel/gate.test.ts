@@ -78,7 +78,7 @@ test('a kernel that has let go of its EIPs by itself does not answer a knock, so
   await using world = await openWorld({ tunnel: 'eth0' });
   const { peer, gate } = world;
   const answers = async (): Promise<boolean> => {
-    const { stderr } = await peer.programs.run(['timeout', '0.3', 'bash', '-c', 'exec 3<>/dev/tcp/10.6.0.11/9']);
+    const { stderr } = await peer.programs.run(['timeout', '3', 'bash', '-c', 'exec 3<>/dev/tcp/10.6.0.11/9']);
     return stderr.includes('refused');
   };
   const [held] = [[{ ip: ipv4, epoch: 1, isAnswered: true }]];

@@ -187,39 +187,6 @@ describe('Steward', () => {
     assert.deepEqual(thread().data.held, [], 'an address that lies ready is not one that is held');
   });
 
-  it('does not prolong what the kernel holds when it starts: another node may own it by now', async () => {
-    await gate.prepare();
-    gate.hold([{ ip: eip, epoch: 6, isAnswered: true }], 3_000);
-    await clock.advance(2_000);
-    const steward = open(other);
-    await pass(steward, other, [eip, pair]);
-    assert.deepEqual([thread().data.heldUntilMs, gate.answered()], [3_000, [eip, pair]]);
-    steward.renew();
-    await clock.advance(1_001);
-    assert.deepEqual(gate.answered(), []);
-  });
-
-  it('holds nothing when the process stood still for longer than the kernel holds before it had a thread', async () => {
-    await gate.prepare();
-    gate.hold([{ ip: eip, epoch: 6, isAnswered: true }], 3_000);
-    const steward = open(other);
-    await steward.begin(new Set());
-    await clock.advance(35_000);
-    steward.renew();
-    assert.deepEqual(gate.answered(), []);
-    steward.applied(desiredWith(steward, other), undefined);
-    assert.deepEqual([thread().data.held, thread().data.heldUntilMs], [[], Infinity]);
-  });
-
-  it('gives another thread no longer time than the kernel has', async () => {
-    const steward = open(owner);
-    await pass(steward, owner, [eip, pair]);
-    thread().hooks.told({ kind: 'lease', untilMs: 12_345 });
-    keys = [new Uint8Array(32).fill(2)];
-    await pass(steward, owner, [eip, pair]);
-    assert.equal(thread().data.heldUntilMs, 12_345);
-  });
-
   it('prepares what may come, and claims it when the thread holds it', async () => {
     const steward = open(other);
     const before = await pass(steward, other);
