@@ -211,8 +211,9 @@ test('law: under skewed and drifting clocks, faults, crashes and freezes there a
         const thawedMs = Math.max(...world.machines.map((target) => target.frozenUntilMs));
         await world.advance(Math.max(0, thawedMs - world.clock.monotonicMs()));
         // The last late write (8 s), then a call given up, a duration and two retries of the slowest clock, a restart.
-        await world.untilLeader(8_000 + (5_000 + 15_000 + 2 * 2_400) / 0.85 + 1_000);
-        await world.advance(20_000);
+        await world.untilLeader(8_000 + (10_000 + 30_000 + 2 * 2_400) / 0.85 + 1_000);
+        // A leader whose last calls were lost gives up once more: its deadline, and the same again.
+        await world.advance((20_000 + 30_000 + 2 * 2_400) / 0.85 + 2_000);
         assert.equal(world.leaders().length, 1, 'it stays');
       },
     ),
