@@ -50,7 +50,11 @@ test('who carries the mark of another lab is no member, nor are its children, wh
   const others = () => readFileSync(started, { encoding: 'utf8', flag: 'a+' }).trim().split('\n').map(Number);
   const pids = (of: string) => membersOf([`${labMark}=${of}`], new Set()).map((member) => member.pid);
   try {
-    await until({ what: 'all three', limitMs: 10_000 }, () => pids(`${lab}-other`).length === 2);
+    // Between its fork and its exec a process still has the environment of its parent.
+    await until(
+      { what: 'all three', limitMs: 10_000 },
+      () => pids(`${lab}-other`).length === 2 && pids(lab).length === 1 && others().length === 2,
+    );
     assert.deepEqual(pids(`${lab}-other`).toSorted(), others().toSorted());
     assert.deepEqual(pids(lab), [parent.pid]);
   } finally {

@@ -154,6 +154,13 @@ describe('ownersOf', () => {
     assert.deepEqual([...ownersOf(recorded, told('c', 7), [tunnel('b', [['10.6.0.1', 8]])])], [[eip, 'b']]);
   });
 
+  it('is the node that reports an epoch, where another one of the same epoch was told of before all voters started anew', () => {
+    const again = new Map([[eip, record('b', 7, '10.6.0.1')]]);
+    assert.deepEqual([...ownersOf(again, told('c', 7), [tunnel('b', [['10.6.0.1', 7]]), tunnel('c', [])])], []);
+    const both = [tunnel('b', [['10.6.0.1', 7]]), tunnel('c', [['10.6.0.1', 7]])];
+    assert.deepEqual([...ownersOf(again, told('c', 7), both)], [[eip, 'c']], 'c has it, and b is about to say so');
+  });
+
   it('is nobody else where the record says the same, or where nodes have agreed on nothing', () => {
     assert.deepEqual([...ownersOf(recorded, told('a', 6), [])], []);
     assert.deepEqual([...ownersOf(recorded, new Map(), [tunnel('b', [['10.6.0.1', 0]])])], []);

@@ -157,6 +157,9 @@ export interface KnownOwner {
 /**
  * Who owns an EIP where that is another node than the record says: the one of the latest epoch among what this node was
  * told and what nodes report. Epoch 0 is that of a record before nodes agreed on anything.
+ *
+ * Voters that all start anew have forgotten epochs that the API does not know, so an epoch may come twice. Then the node counts
+ * that reports it: whom this node was told of before would else get its packets for ever.
  */
 export const ownersOf = (
   recorded: ReadonlyMap<Ip, RecordedEip>,
@@ -164,9 +167,15 @@ export const ownersOf = (
   tunnels: readonly TunnelView[],
 ): ReadonlyMap<Ip, string> => {
   const latest = new Map(told);
+  const reports = (known: KnownOwner, ip: Ip): boolean =>
+    tunnels.some(
+      ({ node, held }) => node === known.node && held.some((one) => one.ip === ip && one.epoch >= known.epoch),
+    );
   for (const { node, held } of tunnels) {
     for (const { ip, epoch } of held) {
-      if (epoch > (latest.get(ip)?.epoch ?? 0)) latest.set(ip, { node, epoch });
+      const known = latest.get(ip);
+      const isAgain = epoch > 0 && epoch === known?.epoch && node !== known.node && !reports(known, ip);
+      if (isAgain || epoch > (known?.epoch ?? 0)) latest.set(ip, { node, epoch });
     }
   }
   const owners = new Map<Ip, string>();
