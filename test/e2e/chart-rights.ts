@@ -53,7 +53,7 @@ export const expectedRights: readonly string[] = [
   'sallyport-agent | own namespace | secrets "sallyport-heartbeat" | list watch',
   'sallyport-controller | cluster | customresourcedefinitions.apiextensions.k8s.io "ippools.crd.projectcalico.org" | list watch',
   'sallyport-controller | cluster | egressclusterendpointslices.egressgateway.spidernet.io | list watch create patch delete',
-  'sallyport-controller | cluster | egressclusterinfos.egressgateway.spidernet.io | list watch create',
+  'sallyport-controller | cluster | egressclusterinfos.egressgateway.spidernet.io | get list watch create patch',
   'sallyport-controller | cluster | egressclusterinfos/status.egressgateway.spidernet.io | patch',
   'sallyport-controller | cluster | egressclusterpolicies.egressgateway.spidernet.io | list watch',
   'sallyport-controller | cluster | egressclusterpolicies/finalizers.egressgateway.spidernet.io | update',
