@@ -61,6 +61,8 @@ export interface KeptSlice {
   readonly identity: Identity;
   /** The value of the label that names its policy; undefined when somebody took it off. */
   readonly policy: string | undefined;
+  /** What its name was made from, as other programs read it; undefined when it was named otherwise. */
+  readonly generateName: string | undefined;
   readonly owners: readonly OwnerReference[];
   readonly endpoints: readonly EgressEndpoint[];
 }
@@ -218,6 +220,7 @@ const sliceCache = {
   project: (object: KubeObject & { readonly endpoints?: readonly EgressEndpoint[] }): KeptSlice => ({
     identity: identityOf(object),
     policy: object.metadata.labels?.[labels.policyName],
+    generateName: object.metadata.generateName,
     owners: object.metadata.ownerReferences ?? [],
     endpoints: object.endpoints ?? [],
   }),

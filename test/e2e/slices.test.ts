@@ -151,6 +151,25 @@ test('P00007 a policy by podSubnet lists the pods in it', async () => {
   await untilListed('subnet/shop', ['subnet/in']);
 });
 
+test('a slice is found by generateName as with the Go implementation, and one that somebody makes for no policy goes', async () => {
+  await makeNamespace('named');
+  await makePod('named/p');
+  const longest = 'n'.repeat(253);
+  for (const name of ['shop', longest]) await makePolicy(`named/${name}`);
+  for (const name of ['shop', longest]) await untilListed(`named/${name}`, ['named/p']);
+  const resource = resourceOf('EgressEndpointSlice');
+  const byHand = { metadata: { namespace: 'named', name: 'by-hand' }, endpoints: [{ ns: 'named', pod: 'nobody' }] };
+  await world.client.create(resource, byHand);
+  await eventually('the slice of no policy is gone', async () => {
+    const slices = await world.list('EgressEndpointSlice');
+    return slices.every(({ metadata }) => metadata.name !== byHand.metadata.name);
+  });
+  const [slice] = await slicesOf('named/shop');
+  const { metadata } =
+    (await world.client.get(resource, { namespace: 'named', name: slice?.metadata.name ?? '' })) ?? {};
+  assert.equal(metadata?.generateName, 'shop-');
+});
+
 test('P00021 a policy lists pods of its own namespace only', async () => {
   for (const name of ['own', 'other']) await makeNamespace(name);
   await makePods(['own/p', 'other/p']);

@@ -8,6 +8,7 @@ import { KnownSlices } from './known-slices.ts';
 const slice = (policy: string, { uid = 'u', generation = 1 } = {}): KeptSlice => ({
   identity: { name: 's', namespace: 'red', uid, resourceVersion: '1', generation, isDeleting: false, finalizers: [] },
   policy,
+  generateName: `${policy}-`,
   owners: [],
   endpoints: [],
 });

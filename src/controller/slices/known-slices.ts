@@ -24,7 +24,7 @@ export class KnownSlices {
   /** Writes that are waited for, each with what ends the wait. */
   readonly #awaited = new Map<Write, () => void>();
 
-  /** The policies that have slices, whether they exist or not. */
+  /** The policies that have slices, whether they exist or not; with an empty name where a slice has none. */
   policies(): Iterable<PolicyKey> {
     return this.#keysByPolicy.keys();
   }

@@ -67,6 +67,7 @@ describe('slicesPart', () => {
     await eventually('one slice', () => listedPods().length === 1);
     const [slice] = server.list(slices);
     assert.deepEqual(slice?.metadata.labels, { 'spidernet.io/policy-name': 'shop' });
+    assert.equal(slice.metadata.generateName, 'shop-');
     assert.deepEqual(slice.metadata.ownerReferences, [
       {
         apiVersion: 'egressgateway.spidernet.io/v1beta1',
@@ -140,6 +141,18 @@ describe('slicesPart', () => {
     await eventually('the old one is gone', () => listedPods().join() === 'p1' && server.list(slices).length === 1);
     server.delete(policies, 'red/shop');
     await eventually('none is left', () => server.list(slices).length === 0);
+  });
+
+  it('removes slices that somebody made for no policy', async () => {
+    const endpoints = [{ ns: 'red', pod: 'p9', ipv4: ['10.244.0.9'] }];
+    server.put(slices, { metadata: { namespace: 'red', name: 'by-hand' }, ...{ endpoints } });
+    putPolicy('shop');
+    putPod('p1');
+    await start();
+    await eventually('it is gone', () => listedPods().join() === 'p1');
+    server.put(clusterSlices, { metadata: { name: 'by-hand' }, ...{ endpoints } });
+    await eventually('the cluster slice is gone', () => server.list(clusterSlices).length === 0);
+    assert.deepEqual(listedPods(), ['p1']);
   });
 
   it('gives the slices of a policy that was made anew their new owner', async () => {

@@ -53,7 +53,7 @@ const show = (): void => {
   for (const slice of server.list(slices)) {
     const { name, namespace, uid = '', resourceVersion = '', generation = 0 } = slice.metadata;
     const identity = { name, namespace, uid, resourceVersion, generation, isDeleting: false, finalizers: [] };
-    const value = { identity, policy: 'shop', owners: [], endpoints: [] };
+    const value = { identity, policy: 'shop', generateName: 'shop-', owners: [], endpoints: [] };
     known.take({ kind: 'put', key: keyOf(slice), value, previous: undefined });
   }
 };

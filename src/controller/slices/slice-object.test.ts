@@ -25,6 +25,7 @@ const kept = (policy: PolicyView, change: Partial<KeptSlice> = {}): KeptSlice =>
       finalizers: [],
     },
     policy: metadata.labels?.['spidernet.io/policy-name'],
+    generateName: metadata.generateName,
     owners: metadata.ownerReferences ?? [],
     endpoints,
     ...change,
@@ -52,8 +53,18 @@ describe('a slice belongs to', () => {
     }
   });
 
-  it('nobody without owner and label', () => {
-    assert.equal(policyOfSlice(kept(policyOf('red/shop'), { owners: [], policy: undefined })), undefined);
+  it('no policy that can exist without owner and label', () => {
+    const nobodys = (key: string) => policyOfSlice(kept(policyOf(key), { owners: [], policy: undefined }));
+    assert.deepEqual([nobodys('red/shop'), nobodys('shop')], ['red/', '']);
+  });
+
+  it('its policy by metadata.generateName too, as tools for the Go implementation look for it', () => {
+    for (const name of ['shop', 'n'.repeat(253)]) {
+      const slice = kept(policyOf(`red/${name}`));
+      assert.ok((slice.generateName?.length ?? 0) <= 253, 'the API server takes no longer one');
+      assert.equal(isMarkedFor({ ...slice, generateName: undefined }, policyOf(`red/${name}`)), false);
+    }
+    assert.equal(kept(policyOf('red/shop')).generateName, 'shop-');
   });
 });
 

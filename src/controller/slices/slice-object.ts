@@ -19,6 +19,7 @@ export const sliceResourceOf = (kind: PolicyView['kind']): Resource =>
 export const sliceObject = (policy: PolicyView, { name, endpoints }: Slice): SliceObject => ({
   metadata: {
     name,
+    generateName: generateNameOf(policy),
     ...(policy.namespace === undefined ? {} : { namespace: policy.namespace }),
     labels: { [labels.policyName]: labelOf(policy.name) },
     ownerReferences: [ownerOf(policy)],
@@ -33,27 +34,34 @@ export const sliceOf = ({ identity, endpoints }: KeptSlice): Slice => ({
 });
 
 /**
- * The policy that a slice belongs to: its owner, or the label where the owner is gone. Undefined when it has neither;
- * such a slice is nobody's, until its name is needed.
+ * The policy that a slice belongs to: its owner, or the label where the owner is gone. A slice that has neither belongs
+ * to a policy with an empty name, which cannot exist, so it is removed like the slices of a policy that is gone.
  */
-export const policyOfSlice = ({ identity: { namespace }, owners, policy }: KeptSlice): PolicyKey | undefined => {
+export const policyOfSlice = ({ identity: { namespace }, owners, policy }: KeptSlice): PolicyKey => {
   const kind = namespace === undefined ? 'EgressClusterPolicy' : 'EgressPolicy';
-  const name = owners.find((owner) => owner.kind === kind && owner.apiVersion === ownerVersion)?.name ?? policy;
-  return name === undefined ? undefined : policyKey(namespace, name);
+  const owner = owners.find((one) => one.kind === kind && one.apiVersion === ownerVersion);
+  return policyKey(namespace, owner?.name ?? policy ?? '');
 };
 
-/** True when owner and label of a slice are as they are written. */
-export const isMarkedFor = ({ owners, policy: label }: KeptSlice, policy: PolicyView): boolean => {
+/** True when owner, label and generateName of a slice are as they are written. */
+export const isMarkedFor = ({ owners, policy: label, generateName }: KeptSlice, policy: PolicyView): boolean => {
   const wanted = ownerOf(policy);
   const owner = owners.find(({ uid }) => uid === policy.uid);
   return (
     label === labelOf(policy.name) &&
+    generateName === generateNameOf(policy) &&
     owner?.name === wanted.name &&
     owner.kind === wanted.kind &&
     owner.controller === true &&
     owner.blockOwnerDeletion === true
   );
 };
+
+/**
+ * `metadata.generateName`. The name does not come from it: a server-side apply needs a name. Tools for the Go implementation,
+ * which lets the API server make the names, find the slices of a policy by it.
+ */
+const generateNameOf = ({ name }: PolicyView): string => `${shortened(name, 252)}-`;
 
 /** What the names of the slices of a policy begin with. */
 export const slicePrefixOf = ({ name }: PolicyView): string => shortened(name, 240);

@@ -20,6 +20,7 @@ export interface OwnerReference {
 /** Object metadata. Everything but the name is absent until the server has seen the object. */
 export interface ObjectMeta {
   readonly name: string;
+  readonly generateName?: string;
   readonly namespace?: string;
   readonly uid?: string;
   readonly resourceVersion?: string;
