@@ -92,10 +92,10 @@ const NodeReport = z.object({
 export const EgressTunnelStatus = z.object({
   phase: z
     .enum(tunnelPhases)
+    .default('Pending')
     .describe(
       'Pending: no tunnel address yet. Init: addresses are set, the device is not. Ready: in use. Failed: the device could not be made, or no tunnel address or mark is left for the node. HeartbeatTimeout: the agent is silent. NodeNotReady: Kubernetes says so.',
-    )
-    .optional(),
+    ),
   tunnel: Tunnel.describe('Addresses of the tunnel device.').optional(),
   mark,
   lastHeartbeatTime: z
@@ -107,11 +107,13 @@ export const EgressTunnelStatus = z.object({
   observedGeneration,
   conditions,
 });
-export type EgressTunnelStatus = Immutable<z.infer<typeof EgressTunnelStatus>>;
+/** As it is written: an agent says nothing about the phase. */
+export type EgressTunnelStatus = Immutable<z.input<typeof EgressTunnelStatus>>;
 
 /** A whole EgressTunnel. */
 export const EgressTunnel = objectOf(`${gatewayGroup}/v1beta1`, 'EgressTunnel', {
   spec: z.object({}).describe('Nothing can be asked of a tunnel.').optional(),
-  status: EgressTunnelStatus.describe('The tunnel of the node.').optional(),
+  // The API server fills it in: a tunnel that nobody has written about yet, of whomever, shows what it waits for.
+  status: EgressTunnelStatus.prefault({ phase: 'Pending' }).describe('The tunnel of the node.'),
 }).describe('EgressTunnel is the tunnel end of one node; it has the name of the node. It is made by the controller.');
 export type EgressTunnel = Immutable<z.infer<typeof EgressTunnel>>;

@@ -190,7 +190,9 @@ const problemOf = (
 const nodeProblems = (object: Served): Problem[] => {
   const { name } = object.metadata;
   const status = readStatus(EgressTunnelStatus, object);
-  if (status?.phase === undefined) return [unseen('node', name, 'The controller has given it no tunnel yet.')];
+  if (status === undefined || (status.phase ?? 'Pending') === 'Pending') {
+    return [unseen('node', name, 'The controller has given it no tunnel yet.')];
+  }
   const told = status.conditions?.find(({ type, status: holds }) => type === 'Ready' && holds !== 'True');
   const phase = told === undefined ? [] : [problemOf('node', name, told)];
   const reported = (status.report?.problems ?? [])

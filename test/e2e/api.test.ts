@@ -180,7 +180,8 @@ describe('status', () => {
 
   test('is written through its own path only', async () => {
     await succeed(['create', '-f', '-'], stringify({ ...tunnel, status: { phase: 'Ready' } }));
-    assert.equal(await succeed(['get', 'egt', 'node-s', '-o', 'jsonpath={.status}']), '', 'a create drops the status');
+    const status = await succeed(['get', 'egt', 'node-s', '-o', 'jsonpath={.status}']);
+    assert.equal(status, '{"phase":"Pending"}', 'a create drops the status');
     const condition = {
       type: 'Ready',
       status: 'True',
@@ -191,6 +192,17 @@ describe('status', () => {
     const { exitCode, errors } = await patchStatus({ phase: 'Ready', mark: '0x26000100', conditions: [condition] });
     assert.equal(exitCode, 0, errors);
     assert.match(await succeed(['get', 'egt', 'node-s', '--no-headers']), /0x26000100\s+Ready/);
+  });
+
+  test('a tunnel without address shows Pending: before anybody writes about it, and when its agent is the first', async () => {
+    await succeed(['create', '-f', '-'], stringify({ ...tunnel, metadata: { name: 'node-p' } }));
+    const shown = () => succeed(['get', 'egt', 'node-p', '--no-headers']);
+    assert.match(await shown(), /^node-p\s+Pending\s/);
+    const report = { status: { tunnel: { parent: { name: 'eth0' } }, lastHeartbeatTime: '2026-01-01T00:00:00Z' } };
+    const patch = ['patch', 'egt', 'node-p', '--subresource=status', '--type=merge', '-p', JSON.stringify(report)];
+    await succeed(patch);
+    assert.match(await shown(), /^node-p\s+Pending\s/);
+    await succeed(['delete', 'egt', 'node-p']);
   });
 
   test('refuses another mark, a bad mark and an unknown phase', async () => {

@@ -47,6 +47,14 @@ test('a node gets a tunnel with mark and addresses, which is made anew when some
   );
 });
 
+test('a tunnel that somebody makes for no node goes again, and one made before its node comes is not in the way', async () => {
+  await world.client.create(tunnels, { metadata: { name: 'nobody1' } });
+  await eventually('it is gone', async () => (await world.get('EgressTunnel', 'nobody1')) === undefined);
+  await world.client.create(tunnels, { metadata: { name: 'early1' } });
+  await world.node('early1');
+  await eventuallyPhase('early1', 'Init');
+});
+
 test('a mark cannot be changed, and an address that is changed by hand is put back', async () => {
   const [node = ''] = await world.gatewayNodes('fixed', 1, { pool: 'fixed' });
   const before = (await world.get('EgressTunnel', node))?.status;
