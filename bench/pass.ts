@@ -20,7 +20,10 @@ const [NODES, GATEWAY_NODES, GATEWAYS, APPS] = [50, 10, 10, 1_000];
 /** Of what stands between a new policy and its status, on average. */
 const LIMIT_MS = 15;
 const config = Config.parse({ feature: { enableIPv6: false } });
-const facts = { matchedPods: 10, progress: { revision: '1', nodes: [], unreadyGatewayNode: undefined, isHeld: true } };
+const facts = {
+  matchedPods: 10,
+  progress: { revision: '1', nodes: [], unreadyGatewayNode: undefined, conflicts: [], isHeld: true },
+};
 
 const sizes = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1_000, 5_000];
 const whole = 'from a policy to its status';

@@ -5,7 +5,7 @@
  */
 import { EgressError } from '../api/error.ts';
 import { failoverNames } from '../api/names.ts';
-import type { PolicyView } from '../core/view.ts';
+import type { EipConflict, PolicyView } from '../core/view.ts';
 import type { ConfigSource } from '../runtime/config/source.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import { Loop } from '../runtime/control/loop.ts';
@@ -77,6 +77,9 @@ export class Agent {
   #keeper: Keeper | undefined;
   #outcome: Outcome | undefined;
   #networkChangedAtMs: number | undefined;
+  #conflicts: readonly EipConflict[] = [];
+  /** True from the time on that this node may own EIPs. */
+  #isGateway = false;
 
   constructor(deps: AgentDeps) {
     const { node, namespace, client, kernel, clock, random, log, metrics, config } = deps;
@@ -96,6 +99,7 @@ export class Agent {
       log,
       policyBySlot: () => policyBySlot(this.#gathering.gather().policies),
       outcome: () => this.#outcome,
+      conflicts: () => this.#conflicts,
       mirror: () => mirroring.stats,
     });
     this.chronicle = new Chronicle({ node, events: deps.events, metrics: this.#metrics, log });
@@ -267,8 +271,14 @@ export class Agent {
       case 'tie':
         this.#vote.want(happening.isWanted, happening.epoch);
         break;
-      case 'conflict':
-        this.chronicle.claimedToo(happening.ip, happening.owner);
+      case 'conflicts':
+        this.chronicle.conflicts(
+          happening.conflicts,
+          this.#conflicts,
+          (ip) => this.#steward.opened()?.has(ip) === true,
+        );
+        this.#conflicts = happening.conflicts;
+        this.#report();
         break;
       case 'uplink':
         this.chronicle.uplink(happening);
@@ -300,7 +310,9 @@ export class Agent {
     const outcome = this.#outcome;
     if (outcome === undefined) return;
     const [electorate, opened] = [this.#steward.electorate(), this.#steward.opened()];
-    const owning = { electorate, opened, nodeGroups: this.#steward.nodeGroups() };
+    const [nodeGroups, conflicts] = [this.#steward.nodeGroups(), this.#conflicts];
+    this.#isGateway ||= this.#steward.isGateway();
+    const owning = { electorate, opened, nodeGroups, isGateway: this.#isGateway, conflicts };
     this.#reporter.set(reportOf(outcome, owning), outcome.revisions, this.#steward.isSettled());
   }
 

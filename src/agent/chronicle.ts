@@ -4,9 +4,11 @@
  */
 import { resourceOf } from '../api/kinds.ts';
 import type { Reason } from '../api/reasons.ts';
+import { conflictFinding } from '../core/conflicts.ts';
 import { type Finding, finding } from '../core/finding.ts';
 import type { Ip } from '../core/ip/index.ts';
 import type { NodeProblem } from '../core/node/desired.ts';
+import type { EipConflict } from '../core/view.ts';
 import type { Owner } from '../dataplane/announce/announcer.ts';
 import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import { apiVersionOf } from '../runtime/kube/resource.ts';
@@ -35,6 +37,26 @@ export class Chronicle {
     const found = finding('EipInUse', `${ip} is held by node ${node}, but ${mac} on ${name} claims it too.`);
     log.warn({ component: 'claims', eip: ip, reason: found.reason }, found.sentence);
     this.inUse(ip, found);
+  }
+
+  /** Other machines claim EIPs of this node than before. `isHeld`: whether this node still answers for an EIP. */
+  conflicts(now: readonly EipConflict[], before: readonly EipConflict[], isHeld: (ip: Ip) => boolean): void {
+    const { node, log } = this.#deps;
+    const has = (list: readonly EipConflict[], { ip, mac }: EipConflict): boolean =>
+      list.some((one) => one.ip === ip && one.mac === mac);
+    for (const conflict of now.filter((one) => !has(before, one))) {
+      const found = conflictFinding(node, conflict);
+      log.warn({ component: 'conflicts', eip: conflict.ip, reason: found.reason }, found.sentence);
+      this.inUse(conflict.ip, found);
+    }
+    for (const conflict of before.filter((one) => !has(now, one))) {
+      const { ip, mac } = conflict;
+      // Of an EIP that went elsewhere the node that has it tells.
+      if (!isHeld(ip)) continue;
+      const { reason, sentence } = finding('EipConflictEnded', `${mac} no longer claims EIP ${ip} of node ${node}.`);
+      log.info({ component: 'conflicts', eip: ip, reason }, sentence);
+      this.#tell('Normal', reason, 'Claim', sentence);
+    }
   }
 
   /** An EIP of this node is in use elsewhere. */
@@ -81,9 +103,13 @@ export class Chronicle {
   }
 
   #warn(reason: Reason, action: string, note: string): void {
+    this.#tell('Warning', reason, action, note);
+  }
+
+  #tell(type: 'Normal' | 'Warning', reason: Reason, action: string, note: string): void {
     const tunnel = resourceOf('EgressTunnel');
     const regarding = { apiVersion: apiVersionOf(tunnel), kind: tunnel.kind, name: this.#deps.node };
-    this.#deps.events.record({ regarding, type: 'Warning', reason, action, note });
+    this.#deps.events.record({ regarding, type, reason, action, note });
   }
 }
 

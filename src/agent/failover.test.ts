@@ -216,6 +216,23 @@ describe('an agent that agrees with others', () => {
     assert.ok(agent.events.some(({ reason }) => reason === 'EipInUse'));
   });
 
+  it('reports a machine that claims an EIP of it, tells people, and says when it no longer does', async () => {
+    const agent = await start();
+    own(4);
+    await eventually('its MAC address is reported', () => status().report?.macAddresses?.length === 1);
+    const conflict = { ip: eip, mac: '66:00:00:00:00:99', interface: 'eth0' };
+    thread().hooks.told({ kind: 'conflicts', conflicts: [conflict] });
+    await eventually('it is reported', () => status().report?.conflicts?.length === 1);
+    assert.deepEqual(status().report?.conflicts, [conflict]);
+    assert.deepEqual(await addresses(), [eip, pair], 'the EIP is kept');
+    assert.match(await agent.metrics(), /sallyport_eip_in_use\{eip="10.6.0.100",mac="66:00:00:00:00:99"\} 1/);
+    const told = agent.events.find(({ reason }) => reason === 'EipInUse');
+    assert.match(told?.note ?? '', /holds EIP 10\.6\.0\.100, and 66:00:00:00:00:99 claims it too/);
+    thread().hooks.told({ kind: 'conflicts', conflicts: [] });
+    await eventually('it is reported no more', () => status().report?.conflicts === undefined);
+    assert.ok(agent.events.some(({ reason, type }) => reason === 'EipConflictEnded' && type === 'Normal'));
+  });
+
   it('sends packets to a new owner, also when the API knows nothing of it', async () => {
     await start();
     const before = await slot();

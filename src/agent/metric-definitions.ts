@@ -42,6 +42,11 @@ export const agentMetricDefinitions = {
     help: 'Answers of other machines for an EIP that the node is to hold or holds.',
     labels: ['eip'],
   },
+  inUse: {
+    name: 'sallyport_eip_in_use',
+    help: '1 for each EIP of this node that another machine claims now, with the MAC address of that machine.',
+    labels: ['eip', 'mac'],
+  },
   takeovers: {
     name: 'sallyport_failover_takeovers_total',
     help: 'EIPs that this node has come to own, by cause.',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { ip } from '../core/testing/address.ts';
 import { policyKey } from '../core/view.ts';
 import { createFakeConntrack } from '../dataplane/conntrack/testing/fake-conntrack.ts';
 import { createFakeNftables } from '../dataplane/nft/testing/fake.ts';
@@ -35,7 +36,8 @@ const countingNode = async () => {
     refused: 4,
   });
   const kernel = { nftables, conntrack };
-  createAgentMetrics({ instruments, kernel, clock, log, policyBySlot: () => slots, outcome, mirror });
+  const conflicts = () => [{ ip: ip('10.6.0.100'), mac: '66:00:00:00:00:99', interface: 'eth0' }];
+  createAgentMetrics({ instruments, kernel, clock, log, policyBySlot: () => slots, outcome, conflicts, mirror });
   const lines = async (name: string) => (await registry.metrics()).split('\n').filter((line) => line.startsWith(name));
   return { nftables, conntrack, clock, mark, eip, lines };
 };
@@ -92,5 +94,12 @@ test('the mirror tells how it stands', async () => {
     'sallyport_mirror_events_total{kind="refused"} 4',
     'sallyport_mirror_events_total{kind="dropped"} 1',
     'sallyport_mirror_events_total{kind="reset"} 2',
+  ]);
+});
+
+test('an EIP that another machine claims is shown with the MAC address of that machine', async () => {
+  const { lines } = await countingNode();
+  assert.deepEqual(await lines('sallyport_eip_in_use'), [
+    'sallyport_eip_in_use{eip="10.6.0.100",mac="66:00:00:00:00:99"} 1',
   ]);
 });

@@ -3,7 +3,7 @@
  * packet have no series, so that a worker of a large cluster exports what it carries and not what exists.
  */
 import type { Ip } from '../core/ip/index.ts';
-import type { PolicyKey } from '../core/view.ts';
+import type { EipConflict, PolicyKey } from '../core/view.ts';
 import type { Count, TableCounters } from '../dataplane/nft/counters.ts';
 import type { LoopHooks } from '../runtime/control/loop.ts';
 import { observeLoop } from '../runtime/control/loop-metrics.ts';
@@ -28,6 +28,8 @@ export interface AgentMetricsDeps {
   /** slot -> the policy that has it */
   readonly policyBySlot: () => ReadonlyMap<number, PolicyKey>;
   readonly outcome: () => Outcome | undefined;
+  /** EIPs of this node that another machine claims. */
+  readonly conflicts: () => readonly EipConflict[];
   /** How the mirror stands; undefined on a node without one. */
   readonly mirror: () => MirrorStats | undefined;
 }
@@ -48,7 +50,7 @@ const readingMs = 1_000;
 
 /** Makes the metrics; they read the kernel only when they are asked. */
 export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
-  const { instruments, kernel, clock, log, policyBySlot, outcome, mirror } = deps;
+  const { instruments, kernel, clock, log, policyBySlot, outcome, conflicts, mirror } = deps;
   const read = <T>(what: string, reading: () => Promise<T>): (() => Promise<T | undefined>) =>
     cached(clock, () =>
       reading().catch((error: unknown) => {
@@ -118,6 +120,9 @@ export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
     const desired = outcome()?.desired;
     set({ state: 'held' }, desired?.claims.length ?? 0);
     set({ state: 'unclaimed' }, desired?.unclaimed.length ?? 0);
+  });
+  instruments.gauge(define.inUse, (set) => {
+    for (const { ip, mac } of conflicts()) set({ eip: ip, mac }, 1);
   });
   instruments.gauge(define.mirrored, (set) => {
     const stats = mirror();

@@ -9,6 +9,7 @@ import { resourceOf } from '../api/kinds.ts';
 import type { Ip } from '../core/ip/index.ts';
 import type { ParentView } from '../core/node/input.ts';
 import type { Electorate } from '../core/ownership/port.ts';
+import type { EipConflict } from '../core/view.ts';
 import { ApiError, isNotFound } from '../runtime/kube/api-error.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
@@ -128,10 +129,19 @@ export interface Owning {
   readonly opened: ReadonlySet<Ip> | undefined;
   /** The node groups that the node serves. */
   readonly nodeGroups: readonly HeldGroup[];
+  /**
+   * Whether the node owns EIPs, or did since its agent was started: it may still speak in their name. Any other node that claims one
+   * is a foreign machine.
+   */
+  readonly isGateway: boolean;
+  /** EIPs that the node answers for and another machine claims. */
+  readonly conflicts: readonly EipConflict[];
 }
 
 /** The report of an outcome. An EIP is reported when whoever asks the network for it is answered, and not before. */
-export const reportOf = ({ desired, host, problems }: Outcome, { electorate, opened, nodeGroups }: Owning): Report => {
+export const reportOf = ({ desired, host, problems }: Outcome, owning: Owning): Report => {
+  const { electorate, opened, nodeGroups, isGateway, conflicts } = owning;
+  const macs = new Set(isGateway ? host?.interfaces.map(({ mac }) => mac) : []);
   const parent = host?.parent;
   // The interface is named when the tunnel device stands on it: that is how the controller knows that it does.
   const hasTunnel = desired?.network.links.some(({ kind }) => kind === 'vxlan') === true;
@@ -143,6 +153,8 @@ export const reportOf = ({ desired, host, problems }: Outcome, { electorate, ope
         .map(({ ip }) => ({ ip, epoch: desired?.epochs.get(ip) ?? 0 })),
       ...(nodeGroups.length === 0 ? {} : { nodeGroups: [...nodeGroups] }),
       ...(electorate === undefined ? {} : { electorate: electorateStatus(electorate) }),
+      ...(macs.size === 0 ? {} : { macAddresses: [...macs].sort() }),
+      ...(conflicts.length === 0 ? {} : { conflicts: [...conflicts] }),
       ...problemsStatus(problems),
     },
   };

@@ -48,6 +48,12 @@ const HeldEip = z.object({
   epoch: z.int().min(0).describe('How often the EIP has changed its node; the higher epoch is the owner.'),
 });
 
+const EipConflict = z.object({
+  ip: z.string().describe('The EIP.'),
+  mac: z.string().describe('MAC address of the other machine. No node of the cluster has it.'),
+  interface: z.string().describe('Interface of the node on which the machine was heard.'),
+});
+
 const HeldGroup = z.object({
   gateway: z.string().describe('The gateway of the policies.'),
   node: z.string().describe('The node that the policies are recorded with; another one than this after a take-over.'),
@@ -77,6 +83,16 @@ const NodeReport = z.object({
   electorate: Electorate.describe(
     'The electorate in force in the agent; reported by gateway nodes and voters only.',
   ).optional(),
+  macAddresses: z
+    .array(z.string())
+    .describe(
+      'MAC addresses by which a gateway node announces EIPs. Other nodes know by them who is no foreign machine.',
+    )
+    .optional(),
+  conflicts: z
+    .array(EipConflict)
+    .describe('The EIPs of the node that another machine claims too; absent when there are none.')
+    .optional(),
   problems: z
     .array(Problem)
     .describe('What the agent could not do; at most 50, those of the whole node first.')

@@ -103,10 +103,11 @@ export const nodeReasons = {
     'Load the module dummy or bridge on the node.',
   ),
   EipInUse: failing(
-    ['Programmed', 'Event'],
-    'Another machine answers for the EIP, so it was not claimed.',
+    ['Programmed', 'Ready', 'Event'],
+    'Another machine answers for the EIP. If it did before the EIP was claimed, the EIP is not claimed; else it is kept and defended.',
     'Take the address off the machine whose MAC address the message names, or remove it from the pool.',
   ),
+  EipConflictEnded: happened('Another machine that claimed an EIP was not heard for 10 seconds, though it was asked.'),
   AnnounceFailed: failing(
     ['Programmed'],
     'The EIP could not be announced on any interface.',

@@ -105,7 +105,10 @@ Inside the cluster
       ],
       tunnels: [
         withStatus(first, {
-          report: { problems: [{ reason: 'EipInUse', message: '66:00:00:00:00:09 answers for 10.77.0.100.' }] },
+          report: {
+            problems: [{ reason: 'EipInUse', message: '66:00:00:00:00:09 answers for 10.77.0.100.' }],
+            conflicts: [{ ip: '10.77.0.101', mac: '66:00:00:00:00:08', interface: 'eth0' }],
+          },
         }),
         withStatus(second, { phase: 'Init', conditions: [] }),
         withStatus(worker, { phase: 'HeartbeatTimeout', conditions: [failing('Ready', 'HeartbeatLost', silent)] }),
@@ -116,7 +119,7 @@ Inside the cluster
     assert.ok(controller !== undefined && agent !== undefined);
     assert.equal(
       text(broken, [controller, { ...agent, status: { numberReady: 2, desiredNumberScheduled: 3 } }]),
-      `9 things are not fine.
+      `10 things are not fine.
 
 Programs
   NAME                            READY
@@ -147,6 +150,9 @@ Policies: 4, 3 not fine
 Nodes: 3, 3 not fine
   ! gateway-1  EipInUse
       66:00:00:00:00:09 answers for 10.77.0.100.
+      Take the address off the machine whose MAC address the message names, or remove it from the pool.
+  ! gateway-1  EipInUse
+      Node gateway-1 holds EIP 10.77.0.101, and 66:00:00:00:00:08 claims it too, seen on eth0 of that node.
       Take the address off the machine whose MAC address the message names, or remove it from the pool.
   ! gateway-2
       Its tunnel is in phase Init.

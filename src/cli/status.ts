@@ -9,7 +9,9 @@ import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import { PolicyStatus } from '../api/policy.ts';
 import type { ConditionType } from '../api/reason.ts';
 import { isReason, reasons } from '../api/reasons.ts';
+import { conflictFinding } from '../core/conflicts.ts';
 import { readStatus } from '../core/project/api-object.ts';
+import { projectTunnel } from '../core/project/index.ts';
 import { keyOf } from '../runtime/kube/resource.ts';
 import { type Ownership, ownershipOf } from './owners.ts';
 import type { OwnObjects, Served, ServedProgram } from './read.ts';
@@ -199,6 +201,10 @@ const nodeProblems = (object: Served): Problem[] => {
     // What keeps the whole tunnel down is the condition already.
     .filter(({ reason }) => reason !== told?.reason)
     .map((problem) => problemOf('node', name, problem));
+  for (const conflict of projectTunnel(object, 'never').conflicts) {
+    const { reason, sentence: message } = conflictFinding(name, conflict);
+    reported.push(problemOf('node', name, { reason, message }));
+  }
   const unlisted = status.report?.unlistedProblems ?? 0;
   if (unlisted > 0) {
     const message = `It has ${unlisted} more problems, which its report has no room for.`;

@@ -1,5 +1,6 @@
 /** GatewayPlan: the view of a gateway that its status shows. It is derived from the bindings of its policies. */
 import type { TunnelPhase } from '../api/egress-tunnel.ts';
+import { gatewayConflictFinding } from './conflicts.ts';
 import { type Finding, finding, isGood, listed } from './finding.ts';
 import type { GatewayPools } from './gateway-pools.ts';
 import { compareText } from './hash.ts';
@@ -67,7 +68,7 @@ export const planGateway = (parts: GatewayParts): GatewayPlan => {
     })),
     usage: usageOf(parts),
     accepted: problems[0] ?? finding('Valid', `Gateway ${gateway.name} selects ${nodes.length} nodes.`),
-    ready: readyFinding(gateway.name, nodes),
+    ready: readyFinding(parts),
     problems,
   };
 };
@@ -139,8 +140,15 @@ const usageOf = ({ pools, eips }: GatewayParts): PoolUsage => {
 const shown = (many: bigint): number =>
   many > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(many);
 
-const readyFinding = (gateway: string, nodes: readonly GatewayNode[]): Finding => {
+const readyFinding = ({ gateway: { name: gateway }, nodes, eips }: GatewayParts): Finding => {
   const ready = nodes.filter(({ isReady }) => isReady);
+  const reported = nodes.flatMap(({ name, conflicts }) => conflicts.map((conflict) => ({ node: name, conflict })));
+  const own = new Set(reported.length === 0 ? [] : eips.flatMap(({ eip }) => [eip?.ipv4, eip?.ipv6]));
+  const inUse = gatewayConflictFinding(
+    gateway,
+    reported.filter(({ conflict }) => own.has(conflict.ip)),
+  );
+  if (ready.length > 0 && inUse !== undefined) return inUse;
   if (ready.length > 0)
     return finding('NodesReady', `${ready.length} of ${nodes.length} nodes of gateway ${gateway} are ready.`);
   if (nodes.length === 0) return finding('NoMatchingNode', `Gateway ${gateway} selects no node.`);

@@ -15,7 +15,7 @@
 import { hashText } from './hash.ts';
 import { familyOf, type Ip, type IpFamily } from './ip/index.ts';
 import { type Carrier, type Selection, selectNode } from './selection.ts';
-import type { PolicyKey } from './view.ts';
+import type { EipConflict, PolicyKey } from './view.ts';
 
 /** Something that one node carries: an EIP, or a policy that leaves with the address of the node. */
 export interface Load {
@@ -50,6 +50,8 @@ export interface GatewayNode extends Holder {
   /** True when its EIPs are to go elsewhere, if there is another node for them. */
   readonly isDraining: boolean;
   readonly families: readonly IpFamily[];
+  /** EIPs that it holds and another machine claims. */
+  readonly conflicts: readonly EipConflict[];
 }
 
 /** Where a load is. */

@@ -141,14 +141,17 @@ const nodesOf = (
   return nodes
     .map((view): LabelledNode => {
       const { name, labels, addresses, isDraining } = view;
-      const reported = tunnelByNode.get(name)?.held ?? noneHeld;
+      const tunnel = tunnelByNode.get(name);
+      const [reported, conflicts] = [tunnel?.held ?? noneHeld, tunnel?.conflicts ?? noConflicts];
       const [isReady, isKeeping] = [ready.has(name), keeping.has(name)];
       const known = lastByName.get(name);
       const isKnown = known?.isReady === isReady && known.isKeeping === isKeeping;
-      if (isKnown && known.view === view && known.reported === reported) return known;
+      const isReportKnown = known?.reported === reported && known.conflicts === conflicts;
+      if (isKnown && known.view === view && isReportKnown) return known;
       const held = new Map(reported.map(({ ip, epoch }) => [ip, epoch]));
       const families = familiesOf(addresses);
-      return { view, reported, name, hash: hashText(name), labels, isReady, isKeeping, isDraining, families, held };
+      const own = { view, reported, conflicts, name, hash: hashText(name) };
+      return { ...own, labels, isReady, isKeeping, isDraining, families, held };
     })
     .toSorted((a, b) => compareText(a.name, b.name));
 };
@@ -160,3 +163,4 @@ const eipsOf = ({ granted }: Served): GatewayParts['eips'] => {
 };
 
 const noneHeld: TunnelView['held'] = [];
+const noConflicts: TunnelView['conflicts'] = [];

@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { PolicyPlan } from './policy-plan.ts';
 import { anyRevision, type NodeProgress, programmedFinding } from './programmed.ts';
+import { ip } from './testing/address.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from './testing/objects.ts';
 
 const gateway = gatewayObject('g', { ipv4: ['10.6.1.1'] });
@@ -25,11 +26,11 @@ const nodeAt = (node: string, applied: string | undefined, rest: Partial<NodePro
   ...rest,
 });
 const reasonOf = (revision: string | undefined, ...nodes: readonly NodeProgress[]) =>
-  programmedFinding(served, { revision, nodes, unreadyGatewayNode: undefined, isHeld: true }).reason;
+  programmedFinding(served, { revision, nodes, unreadyGatewayNode: undefined, conflicts: [], isHeld: true }).reason;
 
 describe('programmedFinding', () => {
   it('says what happens to traffic while nobody serves', () => {
-    const nobody = { revision: undefined, nodes: [], unreadyGatewayNode: undefined, isHeld: false };
+    const nobody = { revision: undefined, nodes: [], unreadyGatewayNode: undefined, conflicts: [], isHeld: false };
     assert.equal(programmedFinding(planOf([]), nobody).reason, 'TrafficDropped');
     assert.equal(programmedFinding(planOf([], { onUnavailable: 'NodeIP' }), nobody).reason, 'TrafficOnNodeIp');
     assert.equal(programmedFinding(planOf([], { gateway: 'nowhere' }), nobody).reason, 'NotAccepted');
@@ -45,10 +46,21 @@ describe('programmedFinding', () => {
       revision: '100',
       nodes: [nodeAt('a', '100'), nodeAt('b', '99'), nodeAt('c', undefined)],
       unreadyGatewayNode: undefined,
+      conflicts: [],
       isHeld: false,
     });
     assert.equal(reason, 'WaitingForNodes');
     assert.match(sentence, /^Policy red\/p is not in the kernel of b, c yet\./);
+  });
+
+  it('names the machine that claims the EIP of the policy, and is silent about other EIPs', () => {
+    const conflict = { ip: ip('10.6.1.1'), mac: '66:00:00:00:00:09', interface: 'eth0' };
+    const progress = { revision: '1', nodes: [nodeAt('a', '9')], unreadyGatewayNode: undefined, isHeld: true };
+    const { reason, sentence } = programmedFinding(served, { ...progress, conflicts: [conflict] });
+    assert.equal(reason, 'EipInUse');
+    assert.match(sentence, /^Node a holds EIP 10\.6\.1\.1, and 66:00:00:00:00:09 claims it too, seen on eth0/);
+    const other = { ...conflict, ip: ip('10.6.1.2') };
+    assert.equal(programmedFinding(served, { ...progress, conflicts: [other] }).reason, 'KernelsInStep');
   });
 
   it('waits for the gateway node to answer for the EIP, whose rules all kernels have', () => {
@@ -56,6 +68,7 @@ describe('programmedFinding', () => {
       revision: '1',
       nodes: [nodeAt('a', '9'), nodeAt('b', '9')],
       unreadyGatewayNode: undefined,
+      conflicts: [],
       isHeld: false,
     });
     assert.equal(reason, 'WaitingForNodes');
@@ -79,6 +92,7 @@ describe('programmedFinding', () => {
       revision: '1',
       nodes: [nodeAt('a', '9'), nodeAt('b', '9', { problems: [refused] })],
       unreadyGatewayNode: undefined,
+      conflicts: [],
       isHeld: false,
     });
     assert.deepEqual([reason, sentence], ['NftRefused', 'Node b: The kernel refused an element.']);
@@ -98,6 +112,7 @@ describe('programmedFinding', () => {
       revision: '1',
       nodes: [full],
       unreadyGatewayNode: undefined,
+      conflicts: [],
       isHeld: true,
     });
     assert.equal(reason, 'ProblemsNotListed');
@@ -107,7 +122,7 @@ describe('programmedFinding', () => {
   });
 
   it('is not known while Kubernetes says that the gateway node is not ready, whatever it reported last', () => {
-    const progress = { revision: '1', nodes: [nodeAt('a', '9')], unreadyGatewayNode: 'a', isHeld: true };
+    const progress = { revision: '1', nodes: [nodeAt('a', '9')], unreadyGatewayNode: 'a', conflicts: [], isHeld: true };
     const { reason, sentence } = programmedFinding(served, progress);
     assert.equal(reason, 'GatewayNodeNotReady');
     assert.match(
@@ -122,6 +137,7 @@ describe('programmedFinding', () => {
       revision: '1',
       nodes: [nodeAt('a', '9', { problems: [unheard] })],
       unreadyGatewayNode: undefined,
+      conflicts: [],
       isHeld: true,
     });
     assert.deepEqual([reason, sentence], ['WaitingForNodes', 'Node a: What nobody knew. (SomethingNew)']);
@@ -150,7 +166,7 @@ describe('programmedFinding', () => {
             ({ isHeard, applied, problems, hasMoreProblems }) =>
               isHeard && problems.length === 0 && !hasMoreProblems && Number(applied ?? -1) >= revision,
           );
-          const progress = { revision: `${revision}`, nodes, unreadyGatewayNode, isHeld };
+          const progress = { revision: `${revision}`, nodes, unreadyGatewayNode, conflicts: [], isHeld };
           const { reason } = programmedFinding(served, progress);
           assert.equal(reason === 'KernelsInStep', areThere && isHeld && unreadyGatewayNode === undefined);
         },

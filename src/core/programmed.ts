@@ -4,10 +4,11 @@
  * could not do.
  */
 import { isReason, reasons } from '../api/reasons.ts';
+import { conflictFinding, conflictOf } from './conflicts.ts';
 import { type Finding, finding, listed } from './finding.ts';
 import type { PolicyPlan } from './policy-plan.ts';
 import { compareRevisions } from './revision.ts';
-import type { PolicyKey } from './view.ts';
+import type { EipConflict, PolicyKey } from './view.ts';
 
 /** What the agent of a node says, as far as one kind of policies is concerned. */
 export interface NodeProgress {
@@ -37,6 +38,8 @@ export interface Progress {
   readonly nodes: readonly NodeProgress[];
   /** The gateway node, if Kubernetes says that it is not ready: what it reported last may no longer be so. */
   readonly unreadyGatewayNode: string | undefined;
+  /** What the gateway node says of other machines that claim its EIPs. */
+  readonly conflicts: readonly EipConflict[];
   /** Whether the gateway node says that it answers for the EIP; true for a policy without one. */
   readonly isHeld: boolean;
 }
@@ -46,13 +49,15 @@ export const anyRevision = '0';
 
 /** What the condition Programmed of a policy says. */
 export const programmedFinding = (plan: PolicyPlan, progress: Progress): Finding => {
-  const { revision, nodes, unreadyGatewayNode, isHeld } = progress;
+  const { revision, nodes, unreadyGatewayNode, conflicts, isHeld } = progress;
   const { key, binding } = plan;
   if (!binding?.isServing) return notServedFinding(plan);
   for (const { node, problems } of nodes) {
     const problem = problems.find((each) => concerns(each, key));
     if (problem !== undefined) return problemFinding(node, problem);
   }
+  const conflict = binding.eip && conflictOf(binding.eip, conflicts);
+  if (conflict !== undefined) return conflictFinding(nodes[0]?.node ?? '', conflict);
   if (unreadyGatewayNode !== undefined) {
     const sentence = `Kubernetes says that node ${unreadyGatewayNode} is not ready; whether it carries policy ${key} is not known.`;
     return finding('GatewayNodeNotReady', sentence);

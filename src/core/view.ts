@@ -95,6 +95,10 @@ export interface TunnelView {
   readonly device: DeviceView;
   /** EIPs that the agent says its kernel holds. */
   readonly held: readonly { readonly ip: Ip; readonly epoch: number }[];
+  /** EIPs that the node holds and another machine claims. */
+  readonly conflicts: readonly EipConflict[];
+  /** The MAC addresses by which the node announces EIPs. */
+  readonly macs: readonly string[];
   /** The electorate in force in the agent; undefined when it reports none. */
   readonly electorate: Electorate | undefined;
 }
@@ -103,6 +107,14 @@ export interface RecordedTunnel extends AddressPair {
   readonly mark: string | undefined;
   readonly mac: string | undefined;
   readonly phase: TunnelPhase | undefined;
+}
+
+/** Another machine, which is no node of the cluster, says that it has an EIP. */
+export interface EipConflict {
+  readonly ip: Ip;
+  readonly mac: string;
+  /** The interface of the node on which it was heard. */
+  readonly interface: string;
 }
 
 /** The tunnel device as the agent reports it. */

@@ -3,10 +3,12 @@ import { test } from 'node:test';
 import { type Ip, isIpv4 } from '../../src/core/ip/index.ts';
 import { ip } from '../../src/core/testing/address.ts';
 import { createAnnouncer } from '../../src/dataplane/announce/announcer.ts';
+import { createConflictListener } from '../../src/dataplane/announce/conflict-listener.ts';
 import { announcements } from '../../src/dataplane/announce/frames.ts';
 import { createNeighbours } from '../../src/dataplane/announce/neighbours.ts';
 import { isRefusal, loadPacketSockets, type OpenPacketSocket } from '../../src/dataplane/announce/packet-socket.ts';
-import { type AnnounceWorld, announcerConformance } from '../../src/dataplane/announce/testing/conformance.ts';
+import { type ConflictWorld, conflictConformance } from '../../src/dataplane/announce/testing/conflict-conformance.ts';
+import { announcerConformance } from '../../src/dataplane/announce/testing/conformance.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { inNamespace } from './enter.ts';
 import { type Namespace, openNamespace } from './namespace.ts';
@@ -16,10 +18,9 @@ const PEER_MAC = '66:00:00:00:00:02';
 const openSocket = await loadPacketSockets();
 
 /** Two machines on one cable: a namespace each, with a veth pair between them. */
-interface Segment extends AnnounceWorld {
+interface Segment extends ConflictWorld {
   readonly node: Namespace;
   readonly peerMachine: Namespace;
-  readonly open: OpenPacketSocket;
 }
 
 const openSegment = async (): Promise<Segment> => {
@@ -75,6 +76,45 @@ const connect = async ({ must }: Namespace, last: string): Promise<void> => {
 };
 
 announcerConformance('kernel', openSegment);
+conflictConformance('kernel', openSegment);
+
+test('kernel: a machine that speaks in the name of an EIP is heard, though it announces nothing', async () => {
+  await using segment = await openSegment();
+  const listener = createConflictListener(segment.open);
+  const eips = [ip('10.6.0.100'), ip('fd06::100')];
+  listener.listen(eips.map((one) => ({ ip: one, interfaces: ['eth0'] })));
+  for (const eip of eips) {
+    await segment.peer.have(eip);
+    // Nobody answers; the question is what counts.
+    const [ping, nobody] = isIpv4(eip) ? ['-4', '10.6.0.77'] : ['-6', 'fd06::77'];
+    await segment.peerMachine.programs.run(['ping', ping, '-I', eip, '-c', '1', '-W', '1', nobody]);
+    await eventually(`${eip} is heard`, () =>
+      listener.heard().some((one) => one.ip === eip && one.mac === segment.peer.mac),
+    );
+  }
+  listener.close();
+});
+
+test('kernel: of 10,000 claims of other addresses none gets into the sockets of a listener', async () => {
+  await using segment = await openSegment();
+  const socket = segment.open('eth0', 4);
+  assert.ok(!isRefusal(socket));
+  socket.heed([ip('10.6.0.100')]);
+  const crowd = inNamespace(segment.peerMachine.name, () => openSocket('eth0', 4));
+  assert.ok(!isRefusal(crowd));
+  for (let last = 0; last < 10_000; last += 1) {
+    for (const frame of announcements(ip(`10.9.${last >> 8}.${last & 255}`), PEER_MAC)) crowd.send(frame);
+  }
+  crowd.close();
+  segment.peer.announce(ip('10.6.0.100'));
+  const frames: Buffer[] = [];
+  await eventually('the claim of the EIP is there', () => {
+    frames.push(...socket.receive());
+    return frames.length > 0;
+  });
+  assert.equal(frames.length, announcements(ip('10.6.0.100'), PEER_MAC).length);
+  socket.close();
+});
 
 test('kernel: an interface that is deleted under a socket is a refusal, not a fault', async () => {
   await using segment = await openSegment();

@@ -46,7 +46,7 @@ const start = async (node: string, port: number): Promise<Runner> => {
   );
   open.add(heartbeat);
   await heartbeat.listening();
-  heartbeat.setAddresses(addresses, new Map());
+  heartbeat.setAddresses(addresses, new Map(), new Set());
   heartbeat.take({ kind: 'plan', plan });
   return { heartbeat, told };
 };

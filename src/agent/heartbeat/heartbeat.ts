@@ -39,9 +39,9 @@ export class Heartbeat {
     this.#thread.post({ kind: 'input', input: { kind: 'tie', untilMs, epoch } });
   }
 
-  /** The tunnel addresses of all nodes: the one at which each is spoken to, and all of them. */
-  setAddresses(addresses: ReadonlyMap<string, string>, hops: Hops): void {
-    this.#thread.post({ kind: 'addresses', addresses, hops });
+  /** The tunnel addresses of all nodes: the one at which each is spoken to, and all of them; and by which MAC addresses they announce. */
+  setAddresses(addresses: ReadonlyMap<string, string>, hops: Hops, macs: ReadonlySet<string>): void {
+    this.#thread.post({ kind: 'addresses', addresses, hops, macs });
   }
 
   /** Which EIPs lie ready, and about which the network is being asked. */

@@ -10,7 +10,8 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Ip } from '../../core/ip/index.ts';
 import type { Held, Input } from '../../core/ownership/port.ts';
 import { type TimingSettings, timingOf } from '../../core/ownership/timing.ts';
-import { createAnnouncer, type Owner } from '../../dataplane/announce/announcer.ts';
+import { createAnnouncer } from '../../dataplane/announce/announcer.ts';
+import { createConflictListener } from '../../dataplane/announce/conflict-listener.ts';
 import { createNeighbours } from '../../dataplane/announce/neighbours.ts';
 import { loadPacketSockets } from '../../dataplane/announce/packet-socket.ts';
 import { type Latch, openLatch } from '../../dataplane/gate/gate.ts';
@@ -18,6 +19,7 @@ import { hasCarrier, isOwnMac } from '../../dataplane/interface.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
 import { wait } from '../../runtime/process/clock.ts';
 import { Asker } from '../mirror/asker.ts';
+import { type Conflict, ConflictWatch } from './conflicts.ts';
 import { Driver, type Told } from './driver.ts';
 import { Grip, type Hops, type ReadyEips } from './grip.ts';
 import { knock } from './knock.ts';
@@ -43,7 +45,13 @@ export interface ThreadData {
 /** What the thread is told. */
 export type ToThread =
   | { readonly kind: 'input'; readonly input: Input }
-  | { readonly kind: 'addresses'; readonly addresses: ReadonlyMap<string, string>; readonly hops: Hops }
+  | {
+      readonly kind: 'addresses';
+      readonly addresses: ReadonlyMap<string, string>;
+      readonly hops: Hops;
+      /** By which nodes of the cluster announce EIPs. */
+      readonly macs: ReadonlySet<string>;
+    }
   /** Which EIPs lie ready, and about which the network is being asked. */
   | { readonly kind: 'ready'; readonly ready: ReadyEips; readonly awaited: ReadyEips }
   /** Who knows the connections of other nodes' EIPs. */
@@ -63,8 +71,8 @@ export type FromThread =
   | { readonly kind: 'lease'; readonly untilMs: number }
   /** All addresses that this node answers for, and has announced. */
   | { readonly kind: 'opened'; readonly ips: readonly Ip[] }
-  /** Another machine answers for an EIP that is owned here. */
-  | { readonly kind: 'conflict'; readonly ip: Ip; readonly owner: Owner }
+  /** All EIPs owned here that a foreign machine claims, whenever they are others. */
+  | { readonly kind: 'conflicts'; readonly conflicts: readonly Conflict[] }
   | { readonly kind: 'uplink'; readonly isUp: boolean; readonly why: string };
 
 // Both ends of the channel are in this folder; the types are those of heartbeat.ts.
@@ -99,20 +107,24 @@ const sign = (first: number): number => {
 };
 const latch = firstSignature === undefined ? nowhere : openLatch(libc, () => sign(firstSignature));
 const open = await loadPacketSockets();
-const announcer = createAnnouncer({
-  open,
+const announcer = createAnnouncer({ open, clock, isOwn: isOwnMac });
+const conflicts = new ConflictWatch({
   clock,
+  listener: createConflictListener(open),
   isOwn: isOwnMac,
-  onConflict: (ip, owner) => {
-    tell({ kind: 'conflict', ip, owner });
-    driver.take({ kind: 'conflict', eip: grip.eipOf(ip) });
-  },
+  onChange: (found) => tell({ kind: 'conflicts', conflicts: found }),
+  onOurNode: (ip) => driver.take({ kind: 'conflict', eip: grip.eipOf(ip) }),
 });
 let asker: Asker | undefined;
 const grip = new Grip(
   {
     latch,
-    announcer,
+    announcer: {
+      apply: (claims) => {
+        conflicts.watch(claims);
+        return announcer.apply(claims);
+      },
+    },
     clock,
     leaseMs: timing.leaseMs,
     handBackMs: timing.handBackMs,
@@ -162,6 +174,7 @@ parent.on('message', (message: ToThread) => {
       return driver.take(message.input);
     case 'addresses':
       grip.setHops(message.hops);
+      conflicts.setOurMacs(message.macs);
       return driver.setAddresses(message.addresses);
     case 'ready':
       return grip.setReady(message.ready, message.awaited);

@@ -12,6 +12,10 @@ export const addressesOf = (tunnels: readonly TunnelView[]): ReadonlyMap<string,
   return addresses;
 };
 
+/** The MAC addresses by which nodes announce EIPs: what they say of an EIP comes from no foreign machine. */
+export const macsOf = (tunnels: readonly TunnelView[]): ReadonlySet<string> =>
+  new Set(tunnels.flatMap(({ macs }) => macs));
+
 /** The tunnel addresses of nodes, of all families. */
 export const hopsOf = (tunnels: readonly TunnelView[]): Hops =>
   new Map(tunnels.map(({ node, recorded }) => [node, [recorded.ipv4, recorded.ipv6].filter((ip) => ip !== undefined)]));

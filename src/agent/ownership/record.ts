@@ -21,7 +21,7 @@ import { isSameMap, isSameSet } from '../../core/same.ts';
 import type { TunnelView } from '../../core/view.ts';
 import type { OwnershipFacts } from '../gather.ts';
 import type { Hops, ReadyEips } from '../heartbeat/grip.ts';
-import { addressesOf, hopsOf } from './places.ts';
+import { addressesOf, hopsOf, macsOf } from './places.ts';
 
 /** A node group that a node serves. */
 export interface HeldGroup extends NodeGroup {
@@ -43,6 +43,7 @@ export class OwnershipRecord {
   readonly #ownersIn = remember(ownersOf, isSameMap(Object.is));
   readonly #addressesIn = remember(addressesOf, isSameMap(Object.is));
   readonly #hopsIn = remember(hopsOf, isSameMap(isDeepStrictEqual));
+  readonly #macsIn = remember(macsOf, isSameSet);
   readonly #familiesIn = remember(familiesIn, isSameMap(Object.is));
   readonly #readyOf = remember(byEip, isDeepStrictEqual);
   readonly #awaitedOf = remember(byEip, isDeepStrictEqual);
@@ -128,6 +129,11 @@ export class OwnershipRecord {
   /** The tunnel addresses of nodes, of all families. */
   hops(): Hops {
     return this.#hopsIn(this.#facts().tunnels);
+  }
+
+  /** The MAC addresses by which nodes announce EIPs. */
+  macs(): ReadonlySet<string> {
+    return this.#macsIn(this.#facts().tunnels);
   }
 
   /** The EIPs and node groups that lie ready in the kernel, by the address that stands for each. */

@@ -113,6 +113,11 @@ export class Steward {
     return this.#record.nameOf(eip);
   }
 
+  /** Whether this node may own EIPs. */
+  isGateway(): boolean {
+    return this.#sent.plan?.gateways.includes(this.#deps.node) === true;
+  }
+
   /** False while an EIP that is to be here by record, and lies ready or is being asked about, is not open yet: it is about to come. */
   isSettled(): boolean {
     if (!this.#isOn) return true;
@@ -179,13 +184,14 @@ export class Steward {
     if (!isDeepStrictEqual(this.#running, data)) this.#start(data);
     const heartbeat = this.#heartbeat;
     if (heartbeat === undefined) return;
-    const [addresses, hops] = [record.addresses(), record.hops()];
+    const [addresses, hops, macs] = [record.addresses(), record.hops(), record.macs()];
     const [ready, awaited] = [record.ready(desired), record.awaited(desired)];
     const told = record.own(plan, this.#holds.size > 0);
     const place = told.gateways.includes(this.#deps.node) ? uplink : undefined;
     const sent = this.#sent;
-    this.#sent = { addresses, hops, ready, awaited, plan: told, uplink: place };
-    if (addresses !== sent.addresses || hops !== sent.hops) heartbeat.setAddresses(addresses, hops);
+    this.#sent = { addresses, hops, macs, ready, awaited, plan: told, uplink: place };
+    const isSamePlaces = addresses === sent.addresses && hops === sent.hops && macs === sent.macs;
+    if (!isSamePlaces) heartbeat.setAddresses(addresses, hops, macs);
     const isSame = isDeepStrictEqual(ready, sent.ready) && isDeepStrictEqual(awaited, sent.awaited);
     if (!isSame) heartbeat.setReady(ready, awaited);
     if (told !== sent.plan) heartbeat.take({ kind: 'plan', plan: told });
@@ -244,6 +250,7 @@ export class Steward {
     if (clock.monotonicMs() < this.#retryAtMs) return;
     // Not waited for: a port that is still held makes the new thread fail, and that is tried again.
     void this.#heartbeat?.close();
+    this.#deps.onHappening({ kind: 'conflicts', conflicts: [] });
     this.#running = data;
     this.#sent = nothingSent;
     this.#isListening = false;
@@ -370,6 +377,7 @@ export class Steward {
 interface Sent {
   readonly addresses: ReadonlyMap<string, string>;
   readonly hops: Hops;
+  readonly macs: ReadonlySet<string>;
   readonly ready: ReadyEips;
   readonly awaited: ReadyEips;
   readonly plan: OwnershipPlan | undefined;
@@ -379,6 +387,7 @@ interface Sent {
 const nothingSent: Sent = {
   addresses: new Map(),
   hops: new Map(),
+  macs: new Set(),
   ready: new Map(),
   awaited: new Map(),
   plan: undefined,

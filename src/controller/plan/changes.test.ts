@@ -39,7 +39,7 @@ const planOf = (nodes: readonly string[], policies: readonly ApiObject[] = [poli
 
 const facts: PolicyFacts = {
   matchedPods: 0,
-  progress: { revision: undefined, nodes: [], unreadyGatewayNode: undefined, isHeld: false },
+  progress: { revision: undefined, nodes: [], unreadyGatewayNode: undefined, conflicts: [], isHeld: false },
 };
 const kindsOf = (changes: readonly Change<unknown>[]) => changes.map(({ kind }) => kind).join();
 

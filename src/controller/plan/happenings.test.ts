@@ -16,6 +16,7 @@ const told = (happenings: ReturnType<typeof policyHappenings>) =>
 
 describe('policyHappenings', () => {
   const before = status('10.6.1.1', 'a');
+  const inStep = { ...before, conditions: conditions({ Programmed: { reason: 'KernelsInStep', sentence: 'All.' } }) };
   const cases: readonly [string, PolicyStatus | undefined, PolicyStatus, readonly string[]][] = [
     ['nothing about a good start', undefined, before, []],
     ['nothing when nothing changed', before, before, []],
@@ -26,6 +27,8 @@ describe('policyHappenings', () => {
     ['a bad start', undefined, { conditions: noNode }, ['Warning NoReadyNode']],
     ['the same fault once only', { ...before, conditions: noNode }, { ...before, conditions: noNode }, []],
     ['that another machine has the EIP', before, { ...before, conditions: inUse }, ['Warning EipInUse']],
+    ['that no other machine has the EIP any more', { ...before, conditions: inUse }, inStep, ['Normal KernelsInStep']],
+    ['nothing when kernels are in step at last', { ...before, conditions: waiting }, inStep, []],
     ['nothing while kernels are waited for', before, { ...before, conditions: waiting }, []],
     ['the end of a fault', { ...before, conditions: noNode }, before, ['Normal EipAllocated']],
   ];

@@ -29,7 +29,10 @@ export const policyHappenings = (
   ...moves(before, after, held),
   ...transitions(before, after, ['Accepted', 'Allocated']),
   // Waiting for kernels is normal; some of what agents find is not, and people look at the policy first.
-  ...transitions(before, after, ['Programmed']).filter(({ reason }) => isToldInEvents(reason)),
+  ...transitions(before, after, ['Programmed']).filter(({ reason }) => {
+    const old = before?.conditions?.find(({ type }) => type === 'Programmed')?.reason ?? '';
+    return isToldInEvents(reason) || (isReason(old) && isToldInEvents(old));
+  }),
 ];
 
 const isToldInEvents = (reason: Reason): boolean => reasons[reason].places.some((place) => place === 'Event');

@@ -75,6 +75,7 @@ export class ProgressBook {
       revision: order?.text === textOf(generation, binding) ? order.revision : undefined,
       nodes: this.#nodesOf(key, binding).map((node) => this.#progressOf(node, kind)),
       unreadyGatewayNode: this.#unreadyGatewayNode(binding),
+      conflicts: this.#deps.caches.tunnels.store.get(binding.node ?? '')?.view.conflicts ?? [],
       isHeld: this.#isHeld(binding),
     };
   }
@@ -112,7 +113,8 @@ export class ProgressBook {
   #takeTunnel(change: StoreChange<KeptTunnel>): void {
     const [before, after] = [change.previous?.status, change.kind === 'put' ? change.value.status : undefined];
     const isNewlyHeard = !before?.lastHeartbeatTime && Boolean(after?.lastHeartbeatTime);
-    if (isNewlyHeard || !isDeepStrictEqual(problemsOf(before?.report), problemsOf(after?.report))) {
+    const troublesOf = (report: EgressTunnelStatus['report']) => [problemsOf(report), report?.conflicts ?? []];
+    if (isNewlyHeard || !isDeepStrictEqual(troublesOf(before?.report), troublesOf(after?.report))) {
       this.#troubled.add([change.key]);
     }
     if (isDeepStrictEqual(before?.report, after?.report)) return;

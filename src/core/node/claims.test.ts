@@ -106,24 +106,25 @@ describe('claims', () => {
 });
 
 describe('interfaces of a claim', () => {
+  const mac = '66:00:00:00:00:11';
   it('are those that have the EIP on link', () => {
     const interfaces = [
-      { name: 'eth1', networks: ['10.6.0.0/16'] },
-      { name: 'eth0', networks: ['192.0.2.0/24', 'fd06:1::/64'] },
-      { name: 'bond0', networks: ['10.6.1.0/24', 'nonsense'] },
+      { name: 'eth1', mac, networks: ['10.6.0.0/16'] },
+      { name: 'eth0', mac, networks: ['192.0.2.0/24', 'fd06:1::/64'] },
+      { name: 'bond0', mac, networks: ['10.6.1.0/24', 'nonsense'] },
     ];
     assert.deepEqual(interfacesOf(on(withHost(interfaces))), ['10.6.1.1 on bond0,eth1', 'fd06:1::1 on eth0']);
   });
 
   it('are the parent interface where none has it', () => {
-    assert.deepEqual(interfacesOf(on(withHost([{ name: 'eth1', networks: ['203.0.113.0/24'] }]))), [
+    assert.deepEqual(interfacesOf(on(withHost([{ name: 'eth1', mac, networks: ['203.0.113.0/24'] }]))), [
       '10.6.1.1 on eth0',
       'fd06:1::1 on eth0',
     ]);
   });
 
   it('are never those that the configuration excludes; where none is left, policies are told', () => {
-    const interfaces = [{ name: 'eth1', networks: ['10.6.0.0/16'] }];
+    const interfaces = [{ name: 'eth1', mac, networks: ['10.6.0.0/16'] }];
     const settings = { ...nodeSettings, notAnnounced: [/^eth1$/] };
     assert.deepEqual(interfacesOf(on({ ...withHost(interfaces), settings }))[0], '10.6.1.1 on eth0');
     const none = on({ ...withHost(interfaces), settings: { ...settings, notAnnounced: [/^eth/] } });

@@ -79,6 +79,7 @@ export const parentIn = ({ parent }: HostView): ParentView | undefined => ('find
 
 export interface InterfaceView {
   readonly name: string;
+  readonly mac: string;
   /** Networks that are reached on the interface without a router, as CIDRs. */
   readonly networks: readonly string[];
 }

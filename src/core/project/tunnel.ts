@@ -34,6 +34,11 @@ export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbea
       }),
       ...(status?.report?.nodeGroups ?? []).map((group) => ({ ip: nodeGroupKey(group), epoch: group.epoch })),
     ],
+    conflicts: (status?.report?.conflicts ?? []).flatMap(({ ip, mac, interface: name }) => {
+      const parsed = ipOrNone(ip);
+      return parsed === undefined ? [] : [{ ip: parsed, mac, interface: name }];
+    }),
+    macs: status?.report?.macAddresses ?? [],
     electorate: electorateOf(status?.report?.electorate),
   };
 };

@@ -33,7 +33,7 @@ export const nodeInput = (
     settings: nodeSettings,
     host: {
       parent: { name: 'eth0', mtu: 1500, nextHops: [], ...parent },
-      interfaces: [{ name: 'eth0', networks: ['192.0.2.0/24', '10.6.0.0/16', 'fd06::/16'] }],
+      interfaces: [{ name: 'eth0', mac: '66:00:00:00:00:11', networks: ['192.0.2.0/24', '10.6.0.0/16', 'fd06::/16'] }],
     },
     ranges: view.ranges,
     tunnels: view.tunnels,

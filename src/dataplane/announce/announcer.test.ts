@@ -4,8 +4,10 @@ import type { Ip } from '../../core/ip/index.ts';
 import { ip } from '../../core/testing/address.ts';
 import { createAnnouncer, type Owner } from './announcer.ts';
 import { announcements, probe } from './frames.ts';
+import { conflictConformance } from './testing/conflict-conformance.ts';
 import { announcerConformance } from './testing/conformance.ts';
 import { createFakeSegment } from './testing/fake-segment.ts';
+import { openFakeWorld } from './testing/fake-world.ts';
 import { manualTimers } from './testing/timers.ts';
 
 const MAC = '66:00:00:00:00:01';
@@ -14,34 +16,8 @@ const PEER_MAC = '66:00:00:00:00:02';
 const EIP = ip('10.6.0.100');
 const OTHER = ip('fd06::100');
 
-announcerConformance('fake segment', async () => {
-  const segment = createFakeSegment({ eth0: MAC });
-  const peer = segment.host(PEER_MAC);
-  const opened: { close(): void }[] = [];
-  return {
-    interfaceName: 'eth0',
-    mac: MAC,
-    peer: {
-      mac: PEER_MAC,
-      believe: async (ip, mac) => {
-        peer.neighbours.set(ip, mac);
-      },
-      whereIs: async (ip) => peer.neighbours.get(ip),
-      have: async (ip) => {
-        peer.addresses.add(ip);
-      },
-      announce: peer.announce,
-    },
-    announcer: (deps) => {
-      const announcer = createAnnouncer({ open: segment.open, ...deps });
-      opened.push(announcer);
-      return announcer;
-    },
-    [Symbol.asyncDispose]: async () => {
-      for (const announcer of opened) announcer.close();
-    },
-  };
-});
+announcerConformance('fake segment', openFakeWorld);
+conflictConformance('fake segment', openFakeWorld);
 
 /** An announcer on a segment, on a clock that the test moves. */
 const setUp = (interfaces: Record<string, string> = { eth0: MAC }, own: readonly string[] = []) => {

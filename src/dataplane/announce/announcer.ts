@@ -43,9 +43,9 @@ export interface AnnouncerDeps {
   readonly clock: Clock;
   /**
    * Another machine claims an EIP that was announced in the last seconds. Once for each EIP, interface and machine; when the EIP
-   * is announced anew, again, but not within a second.
+   * is announced anew, again, but not within a second. Absent where a ConflictListener listens.
    */
-  readonly onConflict: (ip: Ip, owner: Owner) => void;
+  readonly onConflict?: (ip: Ip, owner: Owner) => void;
   /**
    * Whether a MAC address is one of this machine, besides those of the interfaces in use. Where two interfaces are on one
    * segment, the kernel answers on the one what was asked on the other.
@@ -82,7 +82,12 @@ interface Announcement {
 }
 
 /** Makes an announcer. With nothing new to say and nothing to ask it is idle: no socket, no timer. */
-export const createAnnouncer = ({ open, clock, onConflict, isOwn = () => false }: AnnouncerDeps): Announcer => {
+export const createAnnouncer = ({
+  open,
+  clock,
+  onConflict = () => {},
+  isOwn = () => false,
+}: AnnouncerDeps): Announcer => {
   /** By EIP and interface. */
   const announced = new Map<string, Announcement>();
   const probes = new Set<Probe>();

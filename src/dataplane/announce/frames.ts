@@ -36,6 +36,7 @@ const HOP_LIMIT = 255;
 const SOLICITATION = 135;
 const ADVERTISEMENT = 136;
 const OVERRIDE_FLAG = 0x20;
+const SOURCE_MAC_OPTION = 1;
 const TARGET_MAC_OPTION = 2;
 // Type, code, checksum, flags and target; options follow, in units of 8 bytes.
 const NDP_LENGTH = 24;
@@ -61,6 +62,29 @@ export const probe = (ip: Ip, mac: string): Buffer =>
   isIpv4(ip)
     ? arpFrame({ operation: ARP_REQUEST, from: mac, senderIp: NO_IPV4, targetMac: NO_MAC, targetIp: ip })
     : solicitation(ip, mac);
+
+/**
+ * The frame that asks a machine whose address is claimed elsewhere. It is answered to the asker alone: an answer to a probe of
+ * IPv6 goes to all nodes, and would turn them to the other machine. IPv6 asks in the name of the link-local address that
+ * follows from the MAC address; whether this node has that one does not matter, as the answer is read below IP.
+ */
+export const question = (ip: Ip, mac: string): Buffer =>
+  isIpv4(ip)
+    ? probe(ip, mac)
+    : ndpFrame({
+        type: SOLICITATION,
+        flags: 0,
+        from: { ip: linkLocalOf(mac), mac },
+        to: solicitedNodeOf(ip),
+        target: ip,
+        option: Buffer.concat([Buffer.from([SOURCE_MAC_OPTION, 1]), macBytes(mac)]),
+      });
+
+/**
+ * Reads a frame for any claim in it: as `readClaim`, and a solicitation in whose name a machine asks for others, as an ARP request
+ * has it.
+ */
+export const readAnyClaim = (frame: Buffer): Heard | undefined => readClaim(frame) ?? readSolicitor(frame);
 
 /** Reads a frame. Undefined for one that claims no address: another protocol, a question, a probe, a broken frame. */
 export const readClaim = (frame: Buffer): Heard | undefined => {
@@ -144,14 +168,28 @@ const readAdvertisement = (packet: Buffer, sender: string): Heard | undefined =>
   const message = packet.subarray(IPV6_LENGTH, IPV6_LENGTH + packet.readUInt16BE(4));
   if (message.length < NDP_LENGTH || message[0] !== ADVERTISEMENT || message[1] !== 0) return undefined;
   const ip = ipOfBytes(message.subarray(8, NDP_LENGTH));
-  return ip === undefined ? undefined : { ip, mac: targetMacIn(message.subarray(NDP_LENGTH)) ?? sender, sender };
+  return ip === undefined
+    ? undefined
+    : { ip, mac: macIn(message.subarray(NDP_LENGTH), TARGET_MAC_OPTION) ?? sender, sender };
 };
 
-const targetMacIn = (options: Buffer): string | undefined => {
+const readSolicitor = (frame: Buffer): Heard | undefined => {
+  const packet = frame.subarray(ETHERNET_LENGTH);
+  if (packet.length < IPV6_LENGTH + NDP_LENGTH || frame.readUInt16BE(12) !== etherTypes[6]) return undefined;
+  if (packet[6] !== ICMPV6 || packet[7] !== HOP_LIMIT || packet[IPV6_LENGTH] !== SOLICITATION) return undefined;
+  const source = packet.subarray(8, 24);
+  const ip = ipOfBytes(source);
+  if (ip === undefined || NO_IPV6.equals(source)) return undefined;
+  const options = packet.subarray(IPV6_LENGTH + NDP_LENGTH, IPV6_LENGTH + packet.readUInt16BE(4));
+  const sender = macAt(frame, 6);
+  return { ip, mac: macIn(options, SOURCE_MAC_OPTION) ?? sender, sender };
+};
+
+const macIn = (options: Buffer, kind: number): string | undefined => {
   for (let at = 0; at + OPTION_UNIT <= options.length; ) {
     const length = (options[at + 1] ?? 0) * OPTION_UNIT;
     if (length === 0) return undefined;
-    if (options[at] === TARGET_MAC_OPTION) return macAt(options, at + 2);
+    if (options[at] === kind) return macAt(options, at + 2);
     at += length;
   }
   return undefined;
@@ -159,6 +197,12 @@ const targetMacIn = (options: Buffer): string | undefined => {
 
 const ethernetHeader = (to: string, from: string, etherType: number): Buffer =>
   Buffer.concat([macBytes(to), macBytes(from), Buffer.from([etherType >> 8, etherType & 0xff])]);
+
+/** The link-local address that follows from a MAC address (RFC 4291 appendix A). */
+const linkLocalOf = (mac: string): Buffer => {
+  const [first = 0, ...rest] = macBytes(mac);
+  return Buffer.from([0xfe, 0x80, 0, 0, 0, 0, 0, 0, first ^ 2, ...rest.slice(0, 2), 0xff, 0xfe, ...rest.slice(2)]);
+};
 
 /** Where questions about an address go (RFC 4291 section 2.7.1). */
 const solicitedNodeOf = (ip: Ipv6): Buffer =>

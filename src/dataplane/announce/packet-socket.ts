@@ -2,7 +2,7 @@
  * A packet socket: sends and hears the Ethernet frames of one family on one interface. No thread waits: reading never
  * blocks, and whoever has a socket open asks it from time to time.
  */
-import type { IpFamily } from '../../core/ip/index.ts';
+import type { Ip, IpFamily } from '../../core/ip/index.ts';
 import { indexOfInterface, macOfInterface } from '../interface.ts';
 import {
   attachFilter,
@@ -20,6 +20,7 @@ import {
   SOCK_RAW,
   SOL_SOCKET,
 } from '../libc.ts';
+import { claimFilter } from './claim-filter.ts';
 import { etherTypes } from './frames.ts';
 
 /** An open socket. */
@@ -30,6 +31,11 @@ export interface PacketSocket {
   send(frame: Buffer): Refusal | undefined;
   /** The frames that have come in since the last call. None from an interface that is down or gone. */
   receive(): readonly Buffer[];
+  /**
+   * Lets in only frames that may claim one of these addresses of the family of the socket, from now on. Undefined when the kernel
+   * took it, else why not.
+   */
+  heed(ips: readonly Ip[]): Refusal | undefined;
   /** May be called twice. */
   close(): void;
 }
@@ -132,6 +138,8 @@ export const loadPacketSockets = async (): Promise<OpenPacketSocket> => {
         }
         return frames;
       },
+      heed: (ips) =>
+        attachFilter(libc, descriptor, claimFilter(family, ips, FRAME_BYTES)) < 0 ? lastRefusal() : undefined,
       close: () => {
         if (descriptor < 0) return;
         libc.closeAside(descriptor);

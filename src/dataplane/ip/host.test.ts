@@ -221,6 +221,8 @@ describe('the interfaces on which EIPs are announced', () => {
       byRoute,
       usualNames,
     );
-    assert.deepEqual(host.interfaces, [{ name: 'eth0', networks: ['10.6.0.0/24', 'fd06::/64'] }]);
+    assert.deepEqual(host.interfaces, [
+      { name: 'eth0', mac: '02:00:00:00:00:01', networks: ['10.6.0.0/24', 'fd06::/64'] },
+    ]);
   });
 });

@@ -18,7 +18,7 @@ export const hostOf = (listing: Listing, choice: ParentChoice, names: DeviceName
     parent: parentOf(links, listing.routes, choice),
     interfaces: links
       .filter(canAnnounce)
-      .map(({ name }): InterfaceView => ({ name, networks: networksOf(name, listing.routes) }))
+      .map(({ name, mac }): InterfaceView => ({ name, mac, networks: networksOf(name, listing.routes) }))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
   };
 };

@@ -102,7 +102,7 @@ export const announcerConformance = (name: string, openWorld: () => Promise<Anno
 };
 
 /** Waits on a condition, with a limit that only a fault reaches. */
-const until = async (what: string, condition: () => boolean | Promise<boolean>): Promise<void> => {
+export const until = async (what: string, condition: () => boolean | Promise<boolean>): Promise<void> => {
   const endsAtMs = performance.now() + 5000;
   while (!(await condition())) {
     assert.ok(performance.now() < endsAtMs, `not in time: ${what}`);

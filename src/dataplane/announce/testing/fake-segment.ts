@@ -3,7 +3,7 @@
  * whose sockets are opened here is the fake of the announcer; it passes the same conformance suite as one on a kernel.
  */
 import { type Ip, parseIp } from '../../../core/ip/index.ts';
-import { announcements, readClaim } from '../frames.ts';
+import { announcements, readAnyClaim, readClaim } from '../frames.ts';
 import type { OpenPacketSocket, Refusal } from '../packet-socket.ts';
 
 /** Another machine on the segment. */
@@ -26,8 +26,16 @@ export interface FakeSegment {
   readonly sent: readonly { readonly interfaceName: string; readonly frame: Buffer }[];
   /** How many sockets are open. */
   readonly openSockets: number;
+  /** How many frames sockets have let in. */
+  readonly received: number;
   readonly open: OpenPacketSocket;
   host(mac: string): FakeHost;
+}
+
+/** What a socket has let in, and which frames it does. */
+interface Inbox {
+  readonly frames: Buffer[];
+  lets: (frame: Buffer) => boolean;
 }
 
 const GONE: Refusal = { why: 'no such device', kind: 'unusable' };
@@ -37,10 +45,15 @@ export const createFakeSegment = (interfaces: Readonly<Record<string, string>>):
   const macs = new Map(Object.entries(interfaces));
   const hosts: FakeHost[] = [];
   const sent: { readonly interfaceName: string; readonly frame: Buffer }[] = [];
-  const inboxes = new Set<Buffer[]>();
+  const inboxes = new Set<Inbox>();
+  let received = 0;
 
   const deliverToNode = (frames: readonly Buffer[]): void => {
-    for (const inbox of inboxes) inbox.push(...frames);
+    for (const inbox of inboxes) {
+      const taken = frames.filter((frame) => inbox.lets(frame));
+      received += taken.length;
+      inbox.frames.push(...taken);
+    }
   };
   const deliverToHosts = (frame: Buffer): void => {
     const heard = readClaim(frame);
@@ -60,10 +73,13 @@ export const createFakeSegment = (interfaces: Readonly<Record<string, string>>):
     get openSockets() {
       return inboxes.size;
     },
+    get received() {
+      return received;
+    },
     open: (interfaceName) => {
       const mac = macs.get(interfaceName);
       if (mac === undefined) return GONE;
-      const inbox: Buffer[] = [];
+      const inbox: Inbox = { frames: [], lets: () => true };
       inboxes.add(inbox);
       return {
         mac,
@@ -73,7 +89,16 @@ export const createFakeSegment = (interfaces: Readonly<Record<string, string>>):
           deliverToHosts(frame);
           return undefined;
         },
-        receive: () => inbox.splice(0),
+        receive: () => inbox.frames.splice(0),
+        heed: (ips) => {
+          if (!macs.has(interfaceName)) return GONE;
+          const heeded = new Set(ips);
+          inbox.lets = (frame) => {
+            const claim = readAnyClaim(frame);
+            return claim !== undefined && heeded.has(claim.ip);
+          };
+          return undefined;
+        },
         close: () => {
           inboxes.delete(inbox);
         },
