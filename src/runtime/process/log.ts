@@ -2,7 +2,7 @@
  * Log writes one JSON line per decision to stdout. No transports: a worker thread costs memory on every node.
  * Read `LogFields` first: the keys are fixed, so that a query written once works for every process.
  */
-import { type DestinationStream, type Logger, pino } from 'pino';
+import { type DestinationStream, destination, type Logger, pino } from 'pino';
 
 /** The keys a log line may carry. Add one here before you use it. */
 export interface LogFields {
@@ -45,6 +45,8 @@ export interface RootLog extends Log {
   setLevel(level: LogLevel): void;
 }
 
+const STDOUT = 1;
+
 /** Returns the log of one process. `destination` is stdout when absent; writes are synchronous, so a crash loses none. */
 export function createLog(options: {
   readonly process: string;
@@ -57,7 +59,8 @@ export function createLog(options: {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
   };
-  const logger = options.destination === undefined ? pino(settings) : pino(settings, options.destination);
+  // Without `sync`, pino writes in a thread of Node, and at the exit of the process later lines overtake the one on its way.
+  const logger = pino(settings, options.destination ?? destination({ dest: STDOUT, sync: true }));
   const threshold = { level: options.level };
   return {
     ...filtered(logger, threshold),
