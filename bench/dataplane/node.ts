@@ -2,8 +2,8 @@
 import { callInside } from '../../lab/net/enter.ts';
 import type { NodeDesired } from '../../src/core/node/desired.ts';
 import { createGateTables, openLatch } from '../../src/dataplane/gate/gate.ts';
-import { loadRouteSocket, withRouteSocket } from '../../src/dataplane/ip/netlink.ts';
 import { createNetwork, type Network } from '../../src/dataplane/ip/network.ts';
+import { loadRouteSocket } from '../../src/dataplane/ip/route-socket.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
 import { loadNftLibrary, withNftLibrary } from '../../src/dataplane/nft/library.ts';
 import { createNftables, type Nftables } from '../../src/dataplane/nft/nftables.ts';
@@ -32,12 +32,10 @@ export interface Node {
 export function openNode(namespace: string, file: StateFile = memoryStateFile()): Node {
   const path = namespacePath(namespace);
   const inside = machinePrograms(enter(namespace));
-  const programs = withNftLibrary(
-    withRouteSocket(inside, callInside(path, openRouteSocket)),
-    callInside(path, openLibrary),
-  );
+  const programs = withNftLibrary(inside, callInside(path, openLibrary));
+  const socket = callInside(path, openRouteSocket);
   const names = { tunnel: settings.device, holder: settings.holder };
-  const network = createNetwork({ programs, names, clock: systemClock });
+  const network = createNetwork({ programs, socket, names, clock: systemClock });
   const table = createNftables({
     programs,
     file,

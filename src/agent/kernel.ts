@@ -9,9 +9,9 @@ import { createCut } from '../dataplane/conntrack/cut.ts';
 import { createForgetStrays } from '../dataplane/conntrack/strays.ts';
 import { createGateTables, type Gate, joinGate, openLatch } from '../dataplane/gate/gate.ts';
 import { isOwnMac } from '../dataplane/interface.ts';
-import { loadRouteSocket, withRouteSocket } from '../dataplane/ip/netlink.ts';
 import { createNetwork, type Network } from '../dataplane/ip/network.ts';
 import type { DeviceNames } from '../dataplane/ip/ours.ts';
+import { loadRouteSocket } from '../dataplane/ip/route-socket.ts';
 import { loadLibc } from '../dataplane/libc.ts';
 import { loadChangeFeed } from '../dataplane/nft/change-feed.ts';
 import { loadNftLibrary, withNftLibrary } from '../dataplane/nft/library.ts';
@@ -72,7 +72,7 @@ export const openKernel = async (deps: KernelDeps): Promise<Kernel> => {
     return nftables.lentSignatures + signed;
   });
   return {
-    network: createNetwork({ programs: withRouteSocket(programs, openRouteSocket()), names, clock }),
+    network: createNetwork({ programs, socket: openRouteSocket(), names, clock }),
     nftables,
     gate: joinGate(createGateTables(programs, names.tunnel), latch),
     sysctls: createSysctls({ files: filesBelow(sysctlRoot), memory: stateFile(join(stateFolder, 'sysctls.json')) }),

@@ -1,21 +1,36 @@
 /**
- * Runs changes. `-force` lets a batch go on after a line that fails and names the line; but some commands end the whole
- * program instead (a neighbour that is refused does, iproute2 6.1), and then nobody says how far it came. The batch is
- * then run again in halves, down to the line at fault. So every line must do no harm when it is run twice.
+ * Makes changes: by the socket where it can, else by programs. `-force` lets a batch go on after a line that fails and names
+ * the line; but some commands end the whole program instead (a neighbour that is refused does, iproute2 6.1), and then
+ * nobody says how far it came. The batch is then run again in halves, down to the line at fault. So every change must do no
+ * harm when it is made twice.
  */
 import type { Programs } from '../program.ts';
-import { type Change, type NetworkOutcome, type Refusal, refusalOf, type Tool, tools } from './change.ts';
+import type { Access, RouteSocket } from './access.ts';
+import { type Change, isDrop } from './change.ts';
+import { messageOf } from './messages.ts';
+import { type NetworkOutcome, type Refusal, refusalOf } from './outcome.ts';
+import { type Tool, textOf, toolOf, tools } from './text.ts';
 
 /** Makes the changes in the order given, as few programs as the tools allow. One that fails stops none of the others. */
-export const runChanges = async (programs: Programs, changes: readonly Change[]): Promise<NetworkOutcome> => {
+export const runChanges = async ({ programs, socket }: Access, changes: readonly Change[]): Promise<NetworkOutcome> => {
   const refused: Refusal[] = [];
   for (const run of runsOf(changes)) {
-    const safe = run.changes.filter(({ line }) => isSafe(line));
-    const unsafe = run.changes.filter(({ line }) => !isSafe(line));
+    const safe = run.changes.filter((change) => isSafe(textOf(change)));
+    const unsafe = run.changes.filter((change) => !isSafe(textOf(change)));
     refused.push(...unsafe.map((change) => refusalOf(change, 'a name holds characters that cannot be in a command')));
-    refused.push(...(await runBatch(programs, run.tool, safe)));
+    if (!sent(socket, safe)) refused.push(...(await runBatch(programs, run.tool, safe)));
   }
   return { changed: changes.length - refused.length, refused };
+};
+
+/**
+ * True when the kernel took every change from the socket. When it refuses one, or only the program knows how, the program
+ * makes them all, and says why one fails.
+ */
+const sent = (socket: RouteSocket | undefined, changes: readonly Change[]): boolean => {
+  if (socket === undefined) return false;
+  const messages = changes.map((change) => messageOf(change, socket.indexOf));
+  return messages.every((message) => message !== undefined) && socket.send(messages);
 };
 
 // The programs read quotes, comments and continued lines. Names of devices are chosen by people.
@@ -30,16 +45,17 @@ interface Run {
 const runsOf = (changes: readonly Change[]): readonly Run[] => {
   const runs: Run[] = [];
   for (const change of changes) {
+    const tool = toolOf(change);
     const last = runs.at(-1);
-    if (last?.tool === change.tool) last.changes.push(change);
-    else runs.push({ tool: change.tool, changes: [change] });
+    if (last?.tool === tool) last.changes.push(change);
+    else runs.push({ tool, changes: [change] });
   }
   return runs;
 };
 
 const runBatch = async (programs: Programs, tool: Tool, changes: readonly Change[]): Promise<readonly Refusal[]> => {
   if (changes.length === 0) return [];
-  const input = `${changes.map(({ line }) => line).join('\n')}\n`;
+  const input = `${changes.map(textOf).join('\n')}\n`;
   const { code, stderr } = await programs.run([...tools[tool], '-force', '-batch', '-'], { input });
   if (code === 0) return [];
   const failures = failuresIn(stderr);
@@ -84,8 +100,6 @@ const GONE =
 /** A line that says what is already so was not refused: somebody else, or the first run of the batch, was quicker. */
 const refusalUnlessSettled = (change: Change, message: string | undefined): readonly Refusal[] => {
   if (message === undefined) return [];
-  const [, verb] = change.line.split(' ');
-  const isSettled =
-    verb === 'del' ? GONE.test(message) : change.line.startsWith('rule add ') && /File exists/.test(message);
+  const isSettled = isDrop(change) ? GONE.test(message) : change.kind === 'rule' && /File exists/.test(message);
   return isSettled ? [] : [refusalOf(change, message)];
 };

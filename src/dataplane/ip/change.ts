@@ -1,77 +1,54 @@
-/** Change: one line for `ip` or `bridge`, with what it is about. Refused lines become refusals of the whole step. */
-import type { Reason } from '../../api/reasons.ts';
-import type { Ip } from '../../core/ip/index.ts';
+/**
+ * Change: one object of the network to make or to remove, as a value. `text.ts` says it in the words of `ip` and `bridge`,
+ * `messages.ts` in netlink. To put means to make the object, or to make as desired what is there under the same key. Every
+ * change may be made twice.
+ */
+import type {
+  AddressDesired,
+  ForwardingDesired,
+  LinkDesired,
+  NeighbourDesired,
+  RouteDesired,
+  RuleDesired,
+} from '../../core/node/desired.ts';
+import type { WayListed } from './actual.ts';
+import type { ProxyListed, RouteListed } from './listing.ts';
 
-/** The programs that read lines. `ip -6` is for rules, whose lines do not say which family they are of. */
-export const tools = {
-  ip: ['ip'],
-  'ip -6': ['ip', '-6'],
-  bridge: ['bridge'],
-} as const;
-export type Tool = keyof typeof tools;
+export type VxlanDesired = Extract<LinkDesired, { kind: 'vxlan' }>;
+export type ProxyEntry = Pick<ProxyListed, 'device' | 'ip'>;
 
-export interface Change {
-  readonly tool: Tool;
-  readonly line: string;
-  /** For people: `address 10.6.0.100/32 on egw-eip`. */
-  readonly what: string;
-  /** The reason of a refusal, unless the message tells a more special one. */
-  readonly reason: Reason;
-  readonly causes?: readonly Cause[];
-  /** The EIP or the peer that it is about. */
-  readonly ip?: Ip;
+export type Verb = 'put' | 'drop';
+
+export type Change =
+  | { readonly kind: 'address'; readonly verb: Verb; readonly address: AddressDesired; readonly isEip: boolean }
+  /** A neighbour that never has to be asked for. */
+  | { readonly kind: 'neighbour'; readonly verb: Verb; readonly neighbour: NeighbourDesired }
+  /** The route to a neighbour alone, in the main table. */
+  | { readonly kind: 'peer-route'; readonly verb: Verb; readonly way: WayListed }
+  /** An address that the node answers for on an interface. */
+  | { readonly kind: 'proxy'; readonly verb: Verb; readonly proxy: ProxyEntry }
+  /** Where the tunnel device sends frames for a MAC address. */
+  | { readonly kind: 'forwarding'; readonly verb: Verb; readonly forwarding: ForwardingDesired }
+  /** There may be several of the same, and dropping drops one of them. */
+  | { readonly kind: 'rule'; readonly verb: Verb; readonly rule: RuleDesired }
+  /** The default route of a table. */
+  | { readonly kind: 'route'; readonly verb: 'put'; readonly route: RouteDesired }
+  /** Any route that somebody put into one of our tables. */
+  | { readonly kind: 'route'; readonly verb: 'drop'; readonly route: RouteListed }
+  | { readonly kind: 'make-vxlan'; readonly link: VxlanDesired }
+  | { readonly kind: 'make-holder'; readonly name: string; readonly type: 'dummy' | 'bridge' }
+  | { readonly kind: 'set-link'; readonly link: LinkDesired; readonly settings: LinkSettings }
+  /** A device. What is on it goes with it. */
+  | { readonly kind: 'drop-link'; readonly name: string };
+
+/** What to set on a device; what is left out stays as it is. */
+export interface LinkSettings {
+  readonly alias?: string;
+  readonly mac?: string;
+  readonly mtu?: number;
+  readonly isUp?: true;
 }
 
-/** What a message of iproute2 or of the kernel means. */
-export interface Cause {
-  readonly pattern: RegExp;
-  readonly reason: Reason;
-}
-
-/** A change that was not made. */
-export interface Refusal {
-  readonly what: string;
-  /** What the kernel or the program said, as part of a sentence. */
-  readonly message: string;
-  readonly reason: Reason;
-  readonly ip?: Ip;
-}
-
-/** What a step did. */
-export interface NetworkOutcome {
-  /** How many lines the kernel took; 0 when all was in step. */
-  readonly changed: number;
-  readonly refused: readonly Refusal[];
-}
-
-/** Both outcomes as one. */
-export const joined = (first: NetworkOutcome, second: NetworkOutcome): NetworkOutcome => ({
-  changed: first.changed + second.changed,
-  refused: [...first.refused, ...second.refused],
-});
-
-/** Nothing was to be done. */
-export const nothingDone: NetworkOutcome = { changed: 0, refused: [] };
-
-/** The refusal of a change, with the reason that its message tells. */
-export const refusalOf = ({ what, reason, causes = [], ip }: Change, message: string): Refusal => ({
-  what,
-  message: plain(message),
-  reason: [...commonCauses, ...causes].find(({ pattern }) => pattern.test(message))?.reason ?? reason,
-  ...(ip === undefined ? {} : { ip }),
-});
-
-/** A message as part of a sentence: without who says it, in one line, without the full stop. */
-const plain = (message: string): string =>
-  message
-    .split('\n')
-    .map((part) =>
-      part
-        .trim()
-        .replace(/^(Error: |RTNETLINK answers: )/, '')
-        .replace(/\.$/, ''),
-    )
-    .filter((part) => part !== '')
-    .join('; ');
-
-const commonCauses: readonly Cause[] = [{ pattern: /Operation not permitted/, reason: 'CapabilityMissing' }];
+/** True for a change that removes something. */
+export const isDrop = (change: Change): boolean =>
+  change.kind === 'drop-link' || ('verb' in change && change.verb === 'drop');

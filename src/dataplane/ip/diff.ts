@@ -6,27 +6,10 @@ import { familyOf, isIpv6 } from '../../core/ip/index.ts';
 import type { AddressDesired, NetworkDesired, RouteDesired, RuleDesired } from '../../core/node/desired.ts';
 import { type AddressActual, METRIC, type NetworkActual } from './actual.ts';
 import type { Change } from './change.ts';
-import {
-  dropAddress,
-  dropForwarding,
-  dropLink,
-  dropNeighbour,
-  dropProxy,
-  dropRoute,
-  dropRule,
-  dropWay,
-  putAddress,
-  putForwarding,
-  putNeighbour,
-  putProxy,
-  putRoute,
-  putRule,
-  putWay,
-  ruleText,
-} from './lines.ts';
 import { isUsable } from './links.ts';
 import type { RouteListed } from './listing.ts';
 import { isOurProxy } from './ours.ts';
+import { ruleText } from './text.ts';
 
 /**
  * What is missing or different. Who receives is known before routes lead there, and routes are there before rules lead
@@ -44,20 +27,24 @@ export const missing = (desired: NetworkDesired, actual: NetworkActual): readonl
   return [
     ...desired.forwardings
       .filter((entry) => isOnUsable(entry) && targets.get(macKey(entry)) !== entry.to)
-      .map(putForwarding),
+      .map((forwarding) => ({ kind: 'forwarding', verb: 'put', forwarding }) as const),
     ...missingAddresses({ ...desired, addresses: desired.addresses.filter(isOnUsable) }, actual),
     ...desired.neighbours
       .filter((entry) => isOnUsable(entry) && macs.get(deviceKey(entry)) !== entry.mac)
-      .map(putNeighbour),
-    ...desired.neighbours.filter((entry) => isOnUsable(entry) && !ways.has(deviceKey(entry))).map(putWay),
-    ...desired.proxies.filter((entry) => !proxies.has(deviceKey(entry))).map(putProxy),
+      .map((neighbour) => ({ kind: 'neighbour', verb: 'put', neighbour }) as const),
+    ...desired.neighbours
+      .filter((entry) => isOnUsable(entry) && !ways.has(deviceKey(entry)))
+      .map((way) => ({ kind: 'peer-route', verb: 'put', way }) as const),
+    ...desired.proxies
+      .filter((entry) => !proxies.has(deviceKey(entry)))
+      .map((proxy) => ({ kind: 'proxy', verb: 'put', proxy }) as const),
     ...desired.routes
       .filter((route) => isOnUsable(route) && !routes.get(route.table)?.some((found) => isRoute(route, found)))
-      .map(putRoute),
+      .map((route) => ({ kind: 'route', verb: 'put', route }) as const),
     ...desired.rules
       .filter((rule) => !rules.has(ruleKey(rule)))
       .toSorted(byFamily)
-      .map(putRule),
+      .map((rule) => ({ kind: 'rule', verb: 'put', rule }) as const),
   ];
 };
 
@@ -81,14 +68,24 @@ export const surplus = (desired: NetworkDesired, actual: NetworkActual): readonl
       .filter((rule) => !rules.has(ruleKey(rule)))
       .toSorted(byFamily)
       .toReversed()
-      .map(dropRule),
-    ...surplusRoutes(desired, actual).filter(stays).map(dropRoute),
-    ...actual.ways.filter((entry) => stays(entry) && !neighbours.has(deviceKey(entry))).map(dropWay),
+      .map((rule) => ({ kind: 'rule', verb: 'drop', rule }) as const),
+    ...surplusRoutes(desired, actual)
+      .filter(stays)
+      .map((route) => ({ kind: 'route', verb: 'drop', route }) as const),
+    ...actual.ways
+      .filter((entry) => stays(entry) && !neighbours.has(deviceKey(entry)))
+      .map((way) => ({ kind: 'peer-route', verb: 'drop', way }) as const),
     ...surplusAddresses(desired, actual).filter(stays).map(dropAddress),
-    ...actual.neighbours.filter((entry) => stays(entry) && !neighbours.has(deviceKey(entry))).map(dropNeighbour),
-    ...actual.proxies.filter((entry) => isOurProxy(entry) && !proxies.has(deviceKey(entry))).map(dropProxy),
-    ...links.map(({ name }) => dropLink(name)),
-    ...actual.forwardings.filter((entry) => stays(entry) && !macs.has(macKey(entry))).map(dropForwarding),
+    ...actual.neighbours
+      .filter((entry) => stays(entry) && !neighbours.has(deviceKey(entry)))
+      .map((neighbour) => ({ kind: 'neighbour', verb: 'drop', neighbour }) as const),
+    ...actual.proxies
+      .filter((entry) => isOurProxy(entry) && !proxies.has(deviceKey(entry)))
+      .map((proxy) => ({ kind: 'proxy', verb: 'drop', proxy }) as const),
+    ...links.map(({ name }) => ({ kind: 'drop-link', name }) as const),
+    ...actual.forwardings
+      .filter((entry) => stays(entry) && !macs.has(macKey(entry)))
+      .map((forwarding) => ({ kind: 'forwarding', verb: 'drop', forwarding }) as const),
   ];
 };
 
@@ -127,9 +124,14 @@ const addressPlan = (
   return { put, dropFirst };
 };
 
+const dropAddress = (address: AddressDesired): Change => ({ kind: 'address', verb: 'drop', address, isEip: false });
+
 const missingAddresses = (desired: NetworkDesired, actual: NetworkActual): readonly Change[] => {
   const { put, dropFirst } = addressPlan(desired, actual);
-  return [...[...dropFirst].map(dropAddress), ...put.map((address) => putAddress(address, isEip(address, desired)))];
+  return [
+    ...[...dropFirst].map(dropAddress),
+    ...put.map((address) => ({ kind: 'address', verb: 'put', address, isEip: isEip(address, desired) }) as const),
+  ];
 };
 
 const surplusAddresses = (desired: NetworkDesired, actual: NetworkActual): readonly AddressActual[] => {

@@ -2,15 +2,12 @@
  * How our devices come to be as desired. What the kernel cannot change on a vxlan device (identifier, port, parent, local
  * address, group policy, checksums) makes it a new device; MAC address and MTU are changed in place.
  */
-import { isIpv4 } from '../../core/ip/index.ts';
 import type { LinkDesired } from '../../core/node/desired.ts';
 import type { LinkActual, NetworkActual } from './actual.ts';
-import type { Cause, Change, Refusal } from './change.ts';
-import { dropLink } from './lines.ts';
+import type { Change, LinkSettings } from './change.ts';
 import type { LinkListed } from './listing.ts';
 import { TAG } from './ours.ts';
-
-type Vxlan = Extract<LinkDesired, { kind: 'vxlan' }>;
+import { linkText, type Refusal } from './outcome.ts';
 
 /** What to do about one device. */
 export interface LinkPlan {
@@ -35,9 +32,8 @@ export const planLinks = (links: readonly LinkDesired[], actual: NetworkActual):
     if (kept !== undefined) return set === undefined ? [] : [{ clear: [], make: [], set: [set] }];
     return [
       {
-        clear: inTheWay(link, actual).map(({ name }) => dropLink(name)),
-        make:
-          link.kind === 'vxlan' ? [makeVxlan(link)] : [makeHolder(link.name, 'dummy'), makeHolder(link.name, 'bridge')],
+        clear: inTheWay(link, actual).map(({ name }) => ({ kind: 'drop-link', name })),
+        make: waysToMake(link),
         set: set === undefined ? [] : [set],
       },
     ];
@@ -51,7 +47,7 @@ export const isUsable = (link: LinkDesired, actual: NetworkActual): boolean =>
 export const refusalWithoutGbp = (link: LinkDesired, actual: NetworkActual): Refusal | undefined => {
   const found = actual.links.find(({ name, role }) => name === link.name && role === 'tunnel');
   if (link.kind !== 'vxlan' || found?.vxlan?.hasGbp !== false) return undefined;
-  return { what: `tunnel device ${link.name}`, message: 'the kernel made it without gbp', reason: 'GbpMissing' };
+  return { what: linkText(link), message: 'the kernel made it without gbp', reason: 'GbpMissing' };
 };
 
 const refusedPlan = (link: LinkDesired, squatter: LinkListed): LinkPlan => ({
@@ -84,50 +80,21 @@ const inTheWay = ({ kind }: LinkDesired, { links }: NetworkActual): readonly Lin
   links.filter(({ role }) => role === (kind === 'vxlan' ? 'tunnel' : 'holder'));
 
 const settings = (link: LinkDesired, kept: LinkActual | undefined): Change | undefined => {
-  const words = [
-    ...(kept?.alias === TAG ? [] : [`alias ${TAG}`]),
-    ...(link.kind === 'vxlan' && kept?.mac !== link.mac ? [`address ${link.mac}`] : []),
-    ...(link.kind === 'vxlan' && kept?.mtu !== link.mtu ? [`mtu ${link.mtu}`] : []),
-    ...(kept?.isUp === true ? [] : ['up']),
-  ];
-  if (words.length === 0) return undefined;
-  return {
-    tool: 'ip',
-    line: `link set dev ${link.name} ${words.join(' ')}`,
-    what: nameOf(link),
-    reason: link.kind === 'vxlan' ? 'RouteRefused' : 'EipDeviceFailed',
-    // The port is bound when the device comes up.
-    causes: [{ pattern: /Address already in use/, reason: 'TunnelPortTaken' }],
+  const settings: LinkSettings = {
+    ...(kept?.alias === TAG ? {} : { alias: TAG }),
+    ...(link.kind === 'vxlan' && kept?.mac !== link.mac ? { mac: link.mac } : {}),
+    ...(link.kind === 'vxlan' && kept?.mtu !== link.mtu ? { mtu: link.mtu } : {}),
+    ...(kept?.isUp === true ? {} : { isUp: true }),
   };
+  return Object.keys(settings).length === 0 ? undefined : { kind: 'set-link', link, settings };
 };
 
-const vxlanCauses: readonly Cause[] = [
-  { pattern: /Unknown device type|not supported/i, reason: 'VxlanMissing' },
-  { pattern: /"gbp"/, reason: 'GbpMissing' },
-  { pattern: /VNI already exists|Address already in use/, reason: 'TunnelPortTaken' },
-  { pattern: /Cannot find device/, reason: 'ParentInterfaceMissing' },
-];
-
-const makeVxlan = (link: Vxlan): Change => ({
-  tool: 'ip',
-  line: `link add name ${link.name} type vxlan id ${link.id} dev ${link.parent} local ${link.local} dstport ${link.port} nolearning gbp ${checksums(link)}`,
-  what: nameOf(link),
-  reason: 'RouteRefused',
-  causes: vxlanCauses,
-});
-
-/** Over IPv6, packets without checksums are always taken: nodes need not change their setting at the same time. */
-const checksums = ({ local, hasChecksums }: Vxlan): string => {
-  if (isIpv4(local)) return hasChecksums ? 'udpcsum' : 'noudpcsum';
-  return `${hasChecksums ? 'noudp6zerocsumtx' : 'udp6zerocsumtx'} udp6zerocsumrx`;
+/** A kernel without the dummy device holds EIPs on a bridge without ports. */
+const waysToMake = (link: LinkDesired): readonly Change[] => {
+  if (link.kind === 'vxlan') return [{ kind: 'make-vxlan', link }];
+  const { name } = link;
+  return [
+    { kind: 'make-holder', name, type: 'dummy' },
+    { kind: 'make-holder', name, type: 'bridge' },
+  ];
 };
-
-const makeHolder = (name: string, kind: 'dummy' | 'bridge'): Change => ({
-  tool: 'ip',
-  line: `link add name ${name} type ${kind}`,
-  what: `EIP device ${name}`,
-  reason: 'EipDeviceFailed',
-});
-
-const nameOf = (link: LinkDesired): string =>
-  link.kind === 'vxlan' ? `tunnel device ${link.name}` : `EIP device ${link.name}`;

@@ -5,6 +5,7 @@
 import { EgressError } from '../../api/error.ts';
 import type { Ip, IpFamily } from '../../core/ip/index.ts';
 import type { Ended, Programs } from '../program.ts';
+import type { Access } from './access.ts';
 import { type Fields, includes, ipOf, listOf, numberOf, objectOf, parseDocuments, textOf } from './json.ts';
 
 export interface Listing {
@@ -120,15 +121,14 @@ export const readListing = async (programs: Programs, tunnel: string): Promise<L
 };
 
 /** The proxy entries alone: the kernel does not tell anybody when one goes, so they are asked for often. */
-export const readProxies = async (programs: Programs): Promise<readonly ProxyListed[]> => {
-  const [proxies = []] = await readBatch(programs, PROXY_LISTER, [PROXY_LINE]);
+export const readProxies = async ({ programs, socket }: Access): Promise<readonly ProxyListed[]> => {
+  const told = socket?.proxies();
+  if (told !== undefined) return told;
+  const [proxies = []] = await readBatch(programs, ['ip', '-6', '-j', '-d'], [PROXY_LINE]);
   return proxies.flatMap(proxyOf);
 };
 
-const PROXY_LISTER = ['ip', '-6', '-j', '-d'];
 const PROXY_LINE = 'neigh show proxy';
-/** How `readProxies` asks: whoever can answer it otherwise need not start the program. */
-export const proxyListing = { command: `${PROXY_LISTER.join(' ')} -batch -`, input: `${PROXY_LINE}\n` };
 
 const readBatch = async (
   programs: Programs,

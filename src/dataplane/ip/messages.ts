@@ -1,10 +1,13 @@
 /**
- * The lines of lines.ts as the netlink messages that `ip` and `bridge` make of them (iproute2 6.1), for those that come and
- * go with EIPs and peers. A line that is not known here has no message: it is for the program. Pure.
+ * A Change as the netlink message that `ip` and `bridge` make of it (iproute2 6.1), for what comes and goes with EIPs and
+ * peers. What has no message here is for the programs. Pure.
  */
-import { ipBytes, parseIp } from '../../core/ip/index.ts';
+import { type Ip, ipBytes } from '../../core/ip/index.ts';
+import type { RouteDesired } from '../../core/node/desired.ts';
 import { attribute, flags, message } from '../netlink/message.ts';
-import type { Tool } from './change.ts';
+import type { Change, Verb } from './change.ts';
+import type { RouteListed } from './listing.ts';
+import { PROTOCOL } from './ours.ts';
 
 /** A message without the header's sequence number, which whoever sends it writes. */
 export type Message = Buffer;
@@ -12,18 +15,41 @@ export type Message = Buffer;
 /** Index of a device by its name; undefined when there is none. */
 export type IndexOf = (device: string) => number | undefined;
 
-/** The message of a line; undefined when only the program knows what to do. */
-export const messageOf = (tool: Tool, line: string, indexOf: IndexOf): Message | undefined => {
-  for (const [pattern, write] of grammar[tool]) {
-    const groups = pattern.exec(line)?.groups;
-    if (groups !== undefined) return write(groups, indexOf);
+/** The message of a change; undefined when only the program knows what to do, or when its device is not there. */
+export const messageOf = (change: Change, indexOf: IndexOf): Message | undefined => {
+  switch (change.kind) {
+    case 'address':
+      return addressMessage(change, indexOf(change.address.device));
+    case 'neighbour': {
+      const { ip, mac, device } = change.neighbour;
+      const parts = change.verb === 'drop' ? [] : [attribute(NDA_LLADDR, macBytes(mac))];
+      return neighbourMessage(change.verb, { ip, device, parts }, indexOf);
+    }
+    case 'proxy': {
+      const parts = change.verb === 'drop' ? [] : [attribute(NDA_PROTOCOL, Buffer.from([PROTOCOL]))];
+      return neighbourMessage(change.verb, { ...change.proxy, flags: NTF_PROXY, parts }, indexOf);
+    }
+    case 'forwarding': {
+      const { mac, to, device } = change.forwarding;
+      const bridge = { family: AF_BRIDGE, flags: NTF_SELF, state: NUD_PERMANENT | NUD_NOARP };
+      return neighbourMessage(
+        change.verb,
+        { ip: to, device, ...bridge, parts: [attribute(NDA_LLADDR, macBytes(mac))] },
+        indexOf,
+      );
+    }
+    case 'route':
+      return change.verb === 'put' ? putRouteMessage(change.route, indexOf) : dropRouteMessage(change.route, indexOf);
+    case 'rule':
+      return ruleMessage(change);
+    case 'peer-route':
+    case 'make-vxlan':
+    case 'make-holder':
+    case 'set-link':
+    case 'drop-link':
+      return undefined;
   }
-  return undefined;
 };
-
-/** Named parts of a line; a part that the line does not have is not there. */
-type Words = Readonly<Record<string, string | undefined>>;
-type Write = (words: Words, indexOf: IndexOf) => Message | undefined;
 
 // From linux/rtnetlink.h, if_addr.h, neighbour.h, fib_rules.h; alike on x86_64 and arm64.
 const DROP = flags.request | flags.ack;
@@ -69,102 +95,97 @@ const FRA_FWMASK = 16;
 const FR_ACT_TO_TBL = 1;
 const FR_ACT_GOTO = 2;
 
-const writeAddress: Write = ({ verb, ip = '', length, device = '', nodad, preferred }, indexOf) => {
-  const [bytes, index] = [addressIn(ip), indexOf(device)];
-  if (bytes === undefined || index === undefined) return undefined;
+const addressMessage = (
+  { verb, address, isEip }: Extract<Change, { kind: 'address' }>,
+  index: number | undefined,
+): Message | undefined => {
+  if (index === undefined) return undefined;
+  const bytes = ipBytes(address.ip);
   const body = Buffer.alloc(8);
   body[0] = familyOf(bytes);
-  body[1] = Number(length);
+  body[1] = address.prefixLength;
   body.writeUInt32LE(index, 4);
-  const lifetimes = Buffer.alloc(16);
-  lifetimes.writeUInt32LE(Number(preferred), 0);
-  lifetimes.writeUInt32LE(FOREVER, 4);
-  const [type, wanted] = verb === 'del' ? [RTM_DELADDR, DROP] : [RTM_NEWADDR, PUT];
-  return message(type, wanted, [
+  const isPutIpv6 = verb === 'put' && familyOf(bytes) === AF_INET6;
+  // Preferred for no time, valid for ever: see textOf.
+  const lifetimes = Buffer.concat([u32(0), u32(FOREVER), u32(0), u32(0)]);
+  return message(verb === 'drop' ? RTM_DELADDR : RTM_NEWADDR, verb === 'drop' ? DROP : PUT, [
     body,
     attribute(IFA_LOCAL, bytes),
     attribute(IFA_ADDRESS, bytes),
-    ...(nodad === undefined ? [] : [attribute(IFA_FLAGS, u32(IFA_F_NODAD))]),
-    ...(preferred === undefined ? [] : [attribute(IFA_CACHEINFO, lifetimes)]),
+    ...(isPutIpv6 ? [attribute(IFA_FLAGS, u32(IFA_F_NODAD))] : []),
+    ...(isPutIpv6 && isEip ? [attribute(IFA_CACHEINFO, lifetimes)] : []),
   ]);
 };
 
-/** A neighbour, a proxy entry, or where a tunnel device sends frames for a MAC address. */
-const writeNeighbour: Write = ({ verb, ip = '', mac, device = '', proxy, forwarding, protocol }, indexOf) => {
-  const [bytes, index] = [addressIn(ip), indexOf(device)];
-  if (bytes === undefined || index === undefined) return undefined;
+/** An entry of the neighbour table; proxy and forwarding entries are some as well. */
+interface NeighbourEntry {
+  readonly ip: Ip;
+  readonly device: string;
+  readonly family?: number;
+  readonly flags?: number;
+  readonly state?: number;
+  readonly parts: readonly Buffer[];
+}
+
+const neighbourMessage = (verb: Verb, entry: NeighbourEntry, indexOf: IndexOf): Message | undefined => {
+  const index = indexOf(entry.device);
+  if (index === undefined) return undefined;
+  const bytes = ipBytes(entry.ip);
   const body = Buffer.alloc(12);
-  body[0] = forwarding === undefined ? familyOf(bytes) : AF_BRIDGE;
+  body[0] = entry.family ?? familyOf(bytes);
   body.writeInt32LE(index, 4);
-  body.writeUInt16LE(forwarding === undefined ? NUD_PERMANENT : NUD_PERMANENT | NUD_NOARP, 8);
-  body[10] = (proxy === undefined ? 0 : NTF_PROXY) | (forwarding === undefined ? 0 : NTF_SELF);
-  const [type, wanted] = verb === 'del' ? [RTM_DELNEIGH, DROP] : [RTM_NEWNEIGH, PUT];
-  return message(type, wanted, [
-    body,
-    attribute(NDA_DST, bytes),
-    ...(mac === undefined ? [] : [attribute(NDA_LLADDR, Buffer.from(mac.replaceAll(':', ''), 'hex'))]),
-    ...(protocol === undefined ? [] : [attribute(NDA_PROTOCOL, Buffer.from([Number(protocol)]))]),
-  ]);
+  body.writeUInt16LE(entry.state ?? NUD_PERMANENT, 8);
+  body[10] = entry.flags ?? 0;
+  const [type, wanted] = verb === 'drop' ? [RTM_DELNEIGH, DROP] : [RTM_NEWNEIGH, PUT];
+  return message(type, wanted, [body, attribute(NDA_DST, bytes), ...entry.parts]);
 };
 
-const writeRoute: Write = ({ verb, via = '', device = '', onlink, metric, table = '' }, indexOf) => {
-  const [bytes, index] = [addressIn(via), indexOf(device)];
-  if (bytes === undefined || index === undefined) return undefined;
-  const isDrop = verb === 'del';
+const putRouteMessage = ({ table, via, device }: RouteDesired, indexOf: IndexOf): Message | undefined => {
+  const index = indexOf(device);
+  if (index === undefined) return undefined;
+  const body = routeHeader(via);
+  body[5] = RTPROT_BOOT;
+  body.writeUInt32LE(RTNH_F_ONLINK, 8);
+  return message(RTM_NEWROUTE, PUT, [body, ...routeParts(via, index, table)]);
+};
+
+/** Only for a route as we make it; what somebody else put into our table is for the program. */
+const dropRouteMessage = (route: RouteListed, indexOf: IndexOf): Message | undefined => {
+  const { type, destination, via, device, metric, table, isComplex } = route;
+  if (type !== 'unicast' || destination !== 'default' || isComplex || via === undefined || device === undefined) {
+    return undefined;
+  }
+  const index = indexOf(device);
+  if (index === undefined) return undefined;
+  const priority = metric === 0 ? [] : [attribute(RTA_PRIORITY, u32(metric))];
+  return message(RTM_DELROUTE, DROP, [routeHeader(via), ...routeParts(via, index, table), ...priority]);
+};
+
+const routeHeader = (via: Ip): Buffer => {
   const body = Buffer.alloc(12);
-  body[0] = familyOf(bytes);
-  body[5] = isDrop ? 0 : RTPROT_BOOT;
+  body[0] = familyOf(ipBytes(via));
   body[7] = RTN_UNICAST;
-  body.writeUInt32LE(onlink === undefined ? 0 : RTNH_F_ONLINK, 8);
-  const [type, wanted] = isDrop ? [RTM_DELROUTE, DROP] : [RTM_NEWROUTE, PUT];
-  return message(type, wanted, [
-    body,
-    attribute(RTA_GATEWAY, bytes),
-    attribute(RTA_OIF, u32(index)),
-    attribute(RTA_TABLE, u32(Number(table))),
-    ...(metric === undefined ? [] : [attribute(RTA_PRIORITY, u32(Number(metric)))]),
-  ]);
+  return body;
 };
 
-const writeRule =
-  (family: number): Write =>
-  ({ verb, priority, mark, mask, table, goto }) => {
-    const body = Buffer.alloc(12);
-    body[0] = family;
-    body[7] = goto === undefined ? FR_ACT_TO_TBL : FR_ACT_GOTO;
-    const [type, wanted] = verb === 'del' ? [RTM_DELRULE, DROP] : [RTM_NEWRULE, ADD];
-    return message(type, wanted, [
-      body,
-      attribute(FRA_PRIORITY, u32(Number(priority))),
-      attribute(FRA_FWMARK, u32(Number(mark))),
-      attribute(FRA_FWMASK, u32(Number(mask))),
-      goto === undefined ? attribute(FRA_TABLE, u32(Number(table))) : attribute(FRA_GOTO, u32(Number(goto))),
-    ]);
-  };
+const routeParts = (via: Ip, index: number, table: number): readonly Buffer[] => [
+  attribute(RTA_GATEWAY, ipBytes(via)),
+  attribute(RTA_OIF, u32(index)),
+  attribute(RTA_TABLE, u32(table)),
+];
 
-const rule =
-  /^rule (?<verb>add|del) pref (?<priority>\d+) fwmark (?<mark>0x[0-9a-f]+)\/(?<mask>0x[0-9a-f]+) (?:lookup (?<table>\d+)|goto (?<goto>\d+))$/;
-
-const grammar: Readonly<Record<Tool, readonly (readonly [RegExp, Write])[]>> = {
-  ip: [
-    [
-      /^addr (?<verb>replace|del) (?<ip>\S+)\/(?<length>\d+) dev (?<device>\S+)(?<nodad> nodad)?(?: preferred_lft (?<preferred>0))?$/,
-      writeAddress,
-    ],
-    [/^neigh (?<verb>replace) (?<ip>\S+) lladdr (?<mac>\S+) dev (?<device>\S+) nud permanent$/, writeNeighbour],
-    [/^neigh (?<verb>del) (?<ip>[^ p]\S*) dev (?<device>\S+)$/, writeNeighbour],
-    [
-      /^neigh (?<verb>replace|del) (?<proxy>proxy) (?<ip>\S+) dev (?<device>\S+)(?: protocol (?<protocol>\d+))?$/,
-      writeNeighbour,
-    ],
-    [
-      /^route (?<verb>replace|del) (?:default|::\/0) via (?<via>\S+) dev (?<device>\S+)(?<onlink> onlink)?(?: metric (?<metric>\d+))? table (?<table>\d+)$/,
-      writeRoute,
-    ],
-    [rule, writeRule(AF_INET)],
-  ],
-  'ip -6': [[rule, writeRule(AF_INET6)]],
-  bridge: [[/^(?<forwarding>fdb) (?<verb>replace|del) (?<mac>\S+) dev (?<device>\S+) dst (?<ip>\S+)$/, writeNeighbour]],
+const ruleMessage = ({ verb, rule }: Extract<Change, { kind: 'rule' }>): Message => {
+  const { family, priority, mark, mask, action } = rule;
+  const body = Buffer.alloc(12);
+  body[0] = family === 4 ? AF_INET : AF_INET6;
+  body[7] = action.kind === 'goto' ? FR_ACT_GOTO : FR_ACT_TO_TBL;
+  return message(verb === 'drop' ? RTM_DELRULE : RTM_NEWRULE, verb === 'drop' ? DROP : ADD, [
+    body,
+    attribute(FRA_PRIORITY, u32(priority)),
+    attribute(FRA_FWMARK, u32(mark)),
+    attribute(FRA_FWMASK, u32(mask)),
+    action.kind === 'goto' ? attribute(FRA_GOTO, u32(action.priority)) : attribute(FRA_TABLE, u32(action.table)),
+  ]);
 };
 
 const u32 = (value: number): Buffer => {
@@ -173,9 +194,6 @@ const u32 = (value: number): Buffer => {
   return bytes;
 };
 
-const familyOf = (address: Uint8Array): number => (address.length === 4 ? AF_INET : AF_INET6);
+const macBytes = (mac: string): Buffer => Buffer.from(mac.replaceAll(':', ''), 'hex');
 
-const addressIn = (text: string): Uint8Array | undefined => {
-  const parsed = parseIp(text);
-  return parsed.ok ? ipBytes(parsed.value) : undefined;
-};
+const familyOf = (address: Uint8Array): number => (address.length === 4 ? AF_INET : AF_INET6);

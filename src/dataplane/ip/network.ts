@@ -8,22 +8,22 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { NetworkDesired } from '../../core/node/desired.ts';
 import type { HostView } from '../../core/node/input.ts';
-import type { Programs } from '../program.ts';
+import type { Access } from './access.ts';
 import { actualOf, type NetworkActual } from './actual.ts';
 import { runChanges } from './batch.ts';
-import { joined, type NetworkOutcome, nothingDone } from './change.ts';
 import { missing, surplus } from './diff.ts';
 import { hostOf, type ParentChoice } from './host.ts';
 import { type LinkPlan, planLinks, refusalWithoutGbp } from './links.ts';
 import { type Listing, readListing } from './listing.ts';
 import type { DeviceNames } from './ours.ts';
+import { joined, type NetworkOutcome, nothingDone } from './outcome.ts';
 import { settledAs } from './settled.ts';
 import { type IsInStep, inStepWith } from './told.ts';
 import { type Clock, watchNetwork } from './watch.ts';
 
 export type { NetworkActual } from './actual.ts';
-export type { NetworkOutcome, Refusal } from './change.ts';
 export type { ParentChoice } from './host.ts';
+export type { NetworkOutcome, Refusal } from './outcome.ts';
 
 /** Calls must not overlap, except with watch. All reject with NETWORK_UNREADABLE when the kernel cannot be read. */
 export interface Network {
@@ -43,8 +43,7 @@ export interface Network {
   watch(onChange: () => void, signal: AbortSignal): Promise<void>;
 }
 
-export interface NetworkDeps {
-  readonly programs: Programs;
+export interface NetworkDeps extends Access {
   readonly names: DeviceNames;
   readonly clock: Clock;
 }
@@ -66,7 +65,8 @@ const nothing: NetworkDesired = {
 };
 
 /** The network of this node. */
-export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network => {
+export const createNetwork = ({ programs, socket, names, clock }: NetworkDeps): Network => {
+  const access = { programs, socket };
   // What was asked for last, and which lines of a monitor say nothing else.
   let wanted = nothing;
   let told: { readonly desired: NetworkDesired; readonly isInStep: IsInStep } | undefined;
@@ -93,7 +93,7 @@ export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network 
     listed = undefined;
     wanted = desired;
     const actual = before?.actual ?? (await read());
-    const outcome = await runChanges(programs, surplus(desired, actual));
+    const outcome = await runChanges(access, surplus(desired, actual));
     const isWhole = before?.isWhole === true && outcome.refused.length === 0;
     settled = isWhole ? { desired, actual: settledAs(desired, actual) } : undefined;
     return outcome;
@@ -110,15 +110,15 @@ export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network 
       listed = undefined;
       const plans = known === undefined ? planLinks(desired.links, actual) : [];
       let outcome = nothingDone;
-      for (const plan of plans) outcome = joined(outcome, await carryOut(programs, plan));
+      for (const plan of plans) outcome = joined(outcome, await carryOut(access, plan));
       if (plans.length > 0) {
         // A device that was made, set up or given another MAC address has lost, or never had, what was read.
         actual = await read();
         const refused = desired.links.map((link) => refusalWithoutGbp(link, actual)).filter((one) => one !== undefined);
         outcome = joined(outcome, { changed: 0, refused });
       }
-      if (known === undefined) await setGro(programs, desired);
-      outcome = joined(outcome, await runChanges(programs, missing(desired, actual)));
+      if (known === undefined) await setGro(access, desired);
+      outcome = joined(outcome, await runChanges(access, missing(desired, actual)));
       grown = { desired, actual, isWhole: outcome.refused.length === 0 };
       return outcome;
     },
@@ -142,7 +142,7 @@ export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network 
     remove: () => trim(nothing),
     watch: (onChange, signal) =>
       watchNetwork(
-        { programs, clock, names, proxies: () => wanted.proxies, interfaces: () => hostInterfaces, isInStep },
+        { programs, socket, clock, names, proxies: () => wanted.proxies, interfaces: () => hostInterfaces, isInStep },
         onChange,
         signal,
       ),
@@ -150,27 +150,28 @@ export const createNetwork = ({ programs, names, clock }: NetworkDeps): Network 
 };
 
 /**
- * Whether our tunnel joins packets. A kernel that does not let us is slower and no more: nothing is told. It has no line
- * for `ip`, and the image has no ethtool: see netlink.ts.
+ * Whether our tunnel joins packets. A kernel that does not let us is slower and no more: nothing is told. `ip` has no word
+ * for it, and the image has no ethtool, which is tried all the same.
  */
-const setGro = async (programs: Programs, { links }: NetworkDesired): Promise<void> => {
+const setGro = async ({ programs, socket }: Access, { links }: NetworkDesired): Promise<void> => {
   for (const link of links) {
-    if (link.kind === 'vxlan') await programs.run(['ethtool', '-K', link.name, 'gro', link.hasGro ? 'on' : 'off']);
+    if (link.kind !== 'vxlan' || socket?.setGro(link.name, link.hasGro)) continue;
+    await programs.run(['ethtool', '-K', link.name, 'gro', link.hasGro ? 'on' : 'off']);
   }
 };
 
 /** Does what a plan says, up to the first thing that is refused: the rest needs it. */
-const carryOut = async (programs: Programs, plan: LinkPlan): Promise<NetworkOutcome> => {
+const carryOut = async (access: Access, plan: LinkPlan): Promise<NetworkOutcome> => {
   if (plan.refusal !== undefined) return { changed: 0, refused: [plan.refusal] };
-  let outcome = await runChanges(programs, plan.clear);
+  let outcome = await runChanges(access, plan.clear);
   if (plan.make.length > 0) {
     let made = nothingDone;
     for (const way of plan.make) {
-      made = await runChanges(programs, [way]);
+      made = await runChanges(access, [way]);
       if (made.changed > 0) break;
     }
     outcome = joined(outcome, made);
     if (made.changed === 0) return outcome;
   }
-  return joined(outcome, await runChanges(programs, plan.set));
+  return joined(outcome, await runChanges(access, plan.set));
 };

@@ -3,25 +3,15 @@ import { describe, it } from 'node:test';
 import type { RuleDesired } from '../../core/node/desired.ts';
 import { ip } from '../../core/testing/address.ts';
 import { createRefusingPrograms } from '../testing/refusing-programs.ts';
-import type { Change } from './change.ts';
-import {
-  dropAddress,
-  dropForwarding,
-  dropLink,
-  dropNeighbour,
-  dropProxy,
-  dropRoute,
-  dropRule,
-  putAddress,
-  putForwarding,
-  putNeighbour,
-  putProxy,
-  putRoute,
-  putRule,
-} from './lines.ts';
-import { readProxies } from './listing.ts';
+import type { RouteSocket } from './access.ts';
+import { runChanges } from './batch.ts';
+import type { Change, Verb } from './change.ts';
+import { type RouteListed, readProxies } from './listing.ts';
 import { type Message, messageOf } from './messages.ts';
-import { type RouteSocket, withRouteSocket } from './netlink.ts';
+import { createNetwork } from './network.ts';
+import { networkDesired } from './testing/desired.ts';
+import { createFakeNetwork, usualNames } from './testing/fake-network.ts';
+import { textOf } from './text.ts';
 
 const device = 'egress.vxlan';
 const mac = '66:00:00:00:00:0b';
@@ -29,6 +19,11 @@ const [four, six] = [ip('172.31.0.12'), ip('fd11::12')];
 const address = { device: 'egw-eip', ip: ip('10.6.0.100'), prefixLength: 32 };
 const address6 = { device: 'egw-eip', ip: ip('fd06::100'), prefixLength: 128 };
 const found = { type: 'unicast', destination: 'default', device, isComplex: false, source: undefined };
+const verbs: readonly Verb[] = ['put', 'drop'];
+const eipComes: Change = { kind: 'address', verb: 'put', address, isEip: true };
+const eip6Comes: Change = { kind: 'address', verb: 'put', address: address6, isEip: true };
+const dropRoute = (route: RouteListed): Change => ({ kind: 'route', verb: 'drop', route });
+const dropDevice: Change = { kind: 'drop-link', name: device };
 const rules = [4, 6].flatMap((family): RuleDesired[] => [
   // The families come from the list above.
   {
@@ -42,27 +37,28 @@ const rules = [4, 6].flatMap((family): RuleDesired[] => [
 ]);
 
 const known: readonly Change[] = [
-  ...[address, address6].flatMap((each) => [putAddress(each, true), putAddress(each, false), dropAddress(each)]),
-  ...[four, six].flatMap((each) => [
-    putNeighbour({ device, ip: each, mac }),
-    dropNeighbour({ device, ip: each, mac }),
-    putForwarding({ device, mac, to: each }),
-    dropForwarding({ device, mac, to: each }),
-    putRoute({ table: 2601, via: each, device }),
+  eipComes,
+  eip6Comes,
+  ...verbs.flatMap((verb): Change[] => [
+    ...[address, address6].map((each) => ({ kind: 'address', verb, address: each, isEip: false }) as const),
+    ...[four, six].flatMap((each): Change[] => [
+      { kind: 'neighbour', verb, neighbour: { device, ip: each, mac } },
+      { kind: 'forwarding', verb, forwarding: { device, mac, to: each } },
+    ]),
+    { kind: 'proxy', verb, proxy: address6 },
+    ...rules.map((rule) => ({ kind: 'rule', verb, rule }) as const),
   ]),
-  putProxy(address6),
-  dropProxy(address6),
+  ...[four, six].map((via) => ({ kind: 'route', verb: 'put', route: { table: 2601, via, device } }) as const),
   dropRoute({ ...found, family: 4, table: 2601, via: four, metric: 0 }),
   dropRoute({ ...found, family: 6, table: 2601, via: six, metric: 1024 }),
-  ...rules.flatMap((rule) => [putRule(rule), dropRule(rule)]),
 ];
 
-describe('messages of lines', () => {
+describe('messages of changes', () => {
   it('are there for all that comes and goes with EIPs and peers', () => {
-    for (const { tool, line } of known) {
-      const message = messageOf(tool, line, () => 7);
-      assert.ok(message !== undefined, line);
-      assert.equal(message.readUInt32LE(0), message.length, line);
+    for (const change of known) {
+      const message = messageOf(change, () => 7);
+      assert.ok(message !== undefined, textOf(change));
+      assert.equal(message.readUInt32LE(0), message.length, textOf(change));
     }
   });
 
@@ -70,20 +66,18 @@ describe('messages of lines', () => {
     // strace of `ip addr replace 10.6.0.100/32 dev egw-eip`, without its sequence number.
     const header = '28000000 1400 0505 00000000 00000000';
     const body = '02 20 00 00 07000000 0800 0200 0a060064 0800 0100 0a060064';
-    const { tool, line } = putAddress(address, true);
-    assert.equal(messageOf(tool, line, () => 7)?.toString('hex'), `${header} ${body}`.replaceAll(' ', ''));
+    assert.equal(messageOf(eipComes, () => 7)?.toString('hex'), `${header} ${body}`.replaceAll(' ', ''));
   });
 
   it('are not there for devices, for what others made, and for a device that is not there', () => {
     const foreign = dropRoute({ ...found, family: 4, table: 2601, via: undefined, metric: 5, type: 'blackhole' });
-    for (const { tool, line } of [dropLink(device), foreign])
+    for (const change of [dropDevice, foreign])
       assert.equal(
-        messageOf(tool, line, () => 7),
+        messageOf(change, () => 7),
         undefined,
       );
-    const { tool, line } = putAddress(address, true);
     assert.equal(
-      messageOf(tool, line, () => undefined),
+      messageOf(eipComes, () => undefined),
       undefined,
     );
   });
@@ -100,7 +94,7 @@ const machine = (isTaken: boolean) => {
     },
     proxies: () => {
       bySocket.push('proxies');
-      return isTaken ? [{ dst: 'fd06::100', dev: 'eth0', protocol: '38' }] : undefined;
+      return isTaken ? [{ device: 'eth0', ip: ip('fd06::100'), protocol: 38 }] : undefined;
     },
     setGro: (name, isOn) => {
       bySocket.push(`${name} ${isOn}`);
@@ -109,48 +103,58 @@ const machine = (isTaken: boolean) => {
     close: () => {},
   };
   const programs = createRefusingPrograms();
-  return { bySocket, byProgram: programs.left, programs: withRouteSocket(programs, socket) };
+  return { bySocket, byProgram: programs.left, access: { programs, socket } };
 };
 
-const batch = ['ip', '-force', '-batch', '-'];
-const input = `${putAddress(address, true).line}\n${putAddress(address6, true).line}\n`;
+const input = `${textOf(eipComes)}\n${textOf(eip6Comes)}\n`;
+const pair = [eipComes, eip6Comes];
 
-describe('a batch on a socket', () => {
-  it('starts no program', async () => {
-    const { bySocket, byProgram, programs } = machine(true);
-    assert.equal((await programs.run(batch, { input })).code, 0);
+describe('changes with a socket', () => {
+  it('start no program', async () => {
+    const { bySocket, byProgram, access } = machine(true);
+    assert.deepEqual(await runChanges(access, pair), { changed: 2, refused: [] });
     assert.deepEqual([bySocket, byProgram], [[2], []]);
   });
 
-  it('starts none for the one setting of a device that ip has no words for', async () => {
-    const [taking, refusing] = [machine(true), machine(false)];
-    const argv = ['ethtool', '-K', device, 'gro', 'off'];
-    assert.equal((await taking.programs.run(argv)).code, 0);
-    await refusing.programs.run(argv);
-    assert.deepEqual([taking.bySocket, taking.byProgram], [[`${device} false`], []]);
-    assert.deepEqual(refusing.byProgram, [`ethtool -K ${device} gro off < `]);
+  it('start none for the one setting of a device that ip has no words for', async () => {
+    const desired = networkDesired({ gateways: [] });
+    const clock = { after: () => () => {} };
+    for (const isTaken of [true, false]) {
+      const { bySocket, byProgram, access } = machine(isTaken);
+      const { kernel } = createFakeNetwork();
+      const run: typeof access.programs.run = (argv, options) =>
+        (argv[0] === 'ethtool' ? access.programs : kernel.programs).run(argv, options);
+      const network = createNetwork({
+        programs: { ...kernel.programs, run },
+        socket: { ...access.socket, indexOf: () => undefined },
+        names: usualNames,
+        clock,
+      });
+      await network.grow(desired);
+      assert.ok(bySocket.includes(`${device} false`));
+      assert.deepEqual(byProgram, isTaken ? [] : [`ethtool -K ${device} gro off < `]);
+    }
   });
 
-  it('starts none to list proxy entries, unless the kernel does not tell', async () => {
+  it('start none to list proxy entries, unless the kernel does not tell', async () => {
     const [telling, refusing] = [machine(true), machine(false)];
-    assert.deepEqual(await readProxies(telling.programs), [{ device: 'eth0', ip: 'fd06::100', protocol: 38 }]);
-    await assert.rejects(readProxies(refusing.programs));
+    assert.deepEqual(await readProxies(telling.access), [{ device: 'eth0', ip: 'fd06::100', protocol: 38 }]);
+    await assert.rejects(readProxies(refusing.access));
     assert.deepEqual([telling.bySocket, telling.byProgram], [['proxies'], []]);
     assert.deepEqual(refusing.byProgram, ['ip -6 -j -d -batch - < neigh show proxy\n']);
   });
 
-  it('is for the program when the kernel refuses any of it', async () => {
-    const { bySocket, byProgram, programs } = machine(false);
-    assert.equal((await programs.run(batch, { input })).stderr, 'the program says why');
-    assert.deepEqual([bySocket, byProgram], [[2], [`ip -force -batch - < ${input}`]]);
+  it('are for the program when the kernel refuses any of them', async () => {
+    const { bySocket, byProgram, access } = machine(false);
+    const { refused } = await runChanges(access, [eipComes]);
+    assert.equal(refused[0]?.message, 'the program says why');
+    assert.deepEqual([bySocket, byProgram], [[1], [`ip -force -batch - < ${textOf(eipComes)}\n`]]);
   });
 
-  it('is for the program, whole and in its order, when one line has no message', async () => {
-    const { bySocket, byProgram, programs } = machine(true);
-    const whole = `${input}${dropLink(device).line}\n`;
-    await programs.run(batch, { input: whole });
-    await programs.run(['ip', '-j', '-d', '-batch', '-'], { input: 'addr show\n' });
+  it('are for the program, whole and in their order, when one has no message', async () => {
+    const { bySocket, byProgram, access } = machine(true);
+    await runChanges(access, [...pair, dropDevice]);
     assert.deepEqual(bySocket, []);
-    assert.deepEqual(byProgram, [`ip -force -batch - < ${whole}`, 'ip -j -d -batch - < addr show\n']);
+    assert.equal(byProgram[0], `ip -force -batch - < ${input}${textOf(dropDevice)}\n`);
   });
 });

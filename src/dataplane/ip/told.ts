@@ -5,7 +5,7 @@
 import { familyOf, isIpv6 } from '../../core/ip/index.ts';
 import type { NetworkDesired } from '../../core/node/desired.ts';
 import { METRIC } from './actual.ts';
-import { ruleText } from './lines.ts';
+import { ruleText } from './text.ts';
 
 /** Says whether a line tells that something is there which is desired, or is gone which is not. In doubt it says no. */
 export type IsInStep = (line: string) => boolean;

@@ -8,7 +8,7 @@
  */
 import type { NetworkDesired } from '../../core/node/desired.ts';
 import { isOurTable, PRIORITIES } from '../../core/node/numbers.ts';
-import type { Programs } from '../program.ts';
+import type { Access } from './access.ts';
 import { readProxies } from './listing.ts';
 import type { DeviceNames } from './ours.ts';
 
@@ -18,8 +18,7 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
-export interface WatchDeps {
-  readonly programs: Programs;
+export interface WatchDeps extends Access {
   readonly clock: Clock;
   readonly names: DeviceNames;
   /** Proxy entries that should be there now. */
@@ -75,12 +74,12 @@ const followMonitor = async (deps: WatchDeps, onChange: () => void, signal: Abor
 };
 
 const pollProxies = async (deps: WatchDeps, onChange: () => void, signal: AbortSignal): Promise<void> => {
-  const { programs, clock, proxies } = deps;
+  const { clock, proxies } = deps;
   while (!signal.aborted) {
     await pause(clock, PROXY_PERIOD_MS, signal);
     const wanted = proxies();
     if (signal.aborted || wanted.length === 0) continue;
-    const listed = await readProxies(programs).catch(() => []);
+    const listed = await readProxies(deps).catch(() => []);
     const held = new Set(listed.map(({ device, ip }) => `${device} ${ip}`));
     // Whether they cannot be read or are gone: the caller reads everything and finds out.
     if (!signal.aborted && !wanted.every(({ device, ip }) => held.has(`${device} ${ip}`))) onChange();

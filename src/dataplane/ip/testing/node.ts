@@ -3,14 +3,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { NetworkDesired } from '../../../core/node/desired.ts';
 import type { Programs } from '../../program.ts';
+import type { Access } from '../access.ts';
 import { createNetwork, type Network, type NetworkActual, type NetworkOutcome } from '../network.ts';
 import type { DeviceNames } from '../ours.ts';
 import { hostLines, runningClock, usualNames } from './fake-network.ts';
 
 /** A kernel with nothing but its loopback device, for one test. */
-export interface World extends AsyncDisposable {
-  readonly programs: Programs;
-}
+export interface World extends AsyncDisposable, Access {}
 
 /** A node as `hostLines` make it. */
 export interface Node {
@@ -27,7 +26,7 @@ export const nodeTests =
   (title: string, body: (node: Node) => Promise<void>): void => {
     test(title, async () => {
       await using world = await open();
-      const { programs } = world;
+      const { programs, socket } = world;
       const networks: Network[] = [];
       const say = async (command: string): Promise<void> => {
         const { code, stderr } = await programs.run(command.split(' '));
@@ -36,7 +35,7 @@ export const nodeTests =
         for (const one of networks) one.distrust();
       };
       const network = (names = usualNames): Network => {
-        const one = createNetwork({ programs, names, clock: runningClock });
+        const one = createNetwork({ programs, socket, names, clock: runningClock });
         networks.push(one);
         return one;
       };
