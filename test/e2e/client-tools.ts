@@ -109,6 +109,14 @@ export interface Client {
 const answers = /the site answers/;
 const curl = ['curl', '-sSk', '--max-time', '20'];
 
+/** A command in a new folder each time: pip, npm and apt ask no server for what they have already. */
+const inFreshFolder = (folder: string, command: string): readonly string[] => [
+  'sh',
+  '-c',
+  `cd "$(mktemp -d -p "$0")" && exec ${command} "$@"`,
+  folder,
+];
+
 /** Clients that ask for plain HTTP through HTTP_PROXY, or for TLS by CONNECT through HTTPS_PROXY. */
 export const proxyClients = (folder: string, node: string, npm: string, isTls: boolean): readonly Client[] => {
   const base = isTls ? secure : plain;
@@ -129,8 +137,9 @@ export const proxyClients = (folder: string, node: string, npm: string, isTls: b
     {
       name: 'pip',
       argv: [
-        ...['/usr/bin/python3', '-m', 'pip', 'download', '--no-deps', '--no-cache-dir', '--disable-pip-version-check'],
-        ...['--trusted-host', site, '--index-url', `${base}/simple/`, '-d', '/tmp/pip', 'sallyportdemo'],
+        ...inFreshFolder(folder, '/usr/bin/python3 -m pip download -d .'),
+        ...['--no-deps', '--no-cache-dir', '--disable-pip-version-check'],
+        ...['--trusted-host', site, '--index-url', `${base}/simple/`, 'sallyportdemo'],
       ],
       prints: /Saved .*sallyportdemo-1\.0/,
     },
@@ -147,15 +156,8 @@ export const proxyClients = (folder: string, node: string, npm: string, isTls: b
     {
       name: 'npm',
       argv: [
-        node,
-        npm,
-        'view',
-        'sallyport-demo',
-        'version',
-        `--registry=${base}/npm/`,
-        '--strict-ssl=false',
-        '--cache=/tmp/npm',
-        '--fetch-retries=0',
+        ...inFreshFolder(folder, `${node} ${npm} view sallyport-demo version --cache=npm`),
+        ...[`--registry=${base}/npm/`, '--strict-ssl=false', '--fetch-retries=0'],
       ],
       prints: /1\.0\.0/,
     },
@@ -167,15 +169,9 @@ export const proxyClients = (folder: string, node: string, npm: string, isTls: b
           {
             name: 'apt-get',
             argv: [
-              ...[
-                'apt-get',
-                'update',
-                '-o',
-                `Dir::Etc::sourcelist=${file('sources.list')}`,
-                '-o',
-                'Dir::Etc::sourceparts=-',
-              ],
-              ...['-o', 'Dir::State::lists=/tmp/apt', '-o', 'APT::Sandbox::User=root', '-o', 'Acquire::Retries=0'],
+              ...inFreshFolder(folder, 'apt-get update -o "Dir::State::lists=$PWD"'),
+              ...['-o', `Dir::Etc::sourcelist=${file('sources.list')}`, '-o', 'Dir::Etc::sourceparts=-'],
+              ...['-o', 'APT::Sandbox::User=root', '-o', 'Acquire::Retries=0'],
             ],
             prints: new RegExp(`Get:\\d+ ${plain}/apt`),
           },
