@@ -52,6 +52,18 @@ test('a write without a difference makes no version and no event', async (t) => 
   assert.equal(second.metadata.resourceVersion, first.metadata.resourceVersion);
 });
 
+test('an apply without force changes what the manager applied itself, and nothing that somebody else has written', async (t) => {
+  const { client, server } = await setUp(t);
+  const apply = (holder: string) => client.apply(leases, lease(holder), { fieldManager: 'us', force: false });
+  await apply('a');
+  await apply('b');
+  server.put(leases, lease('c'));
+  await assert.rejects(apply('d'), isConflict);
+  assert.deepEqual(server.read(leases, 'kube-system/leader')?.spec, { holder: 'c' });
+  await client.apply(leases, lease('d'), { fieldManager: 'us' });
+  assert.deepEqual(server.read(leases, 'kube-system/leader')?.spec, { holder: 'd' });
+});
+
 test('an object with finalizers stays, marked, until they are gone', async (t) => {
   const { client, server } = await setUp(t);
   server.put(namespaces, { metadata: { name: 'shop', finalizers: ['test.io/guard'] } });

@@ -1,6 +1,6 @@
 /**
  * The three ways in which a client changes part of an object: merge patch (RFC 7386), JSON patch (RFC 6902) and
- * server-side apply. Apply is simplified: lists are replaced whole and force is always on.
+ * server-side apply. Apply is simplified: lists are replaced whole.
  */
 import type { JsonPatchOperation } from '../kube/client.ts';
 
@@ -40,6 +40,19 @@ export function applyPatch(live: unknown, before: unknown, wanted: unknown): unk
     if (value !== undefined) result[name] = applyPatch(result[name], owned[name], value);
   }
   return result;
+}
+
+/**
+ * The fields for which an apply without force is refused: those that it would change although somebody else has written
+ * them. A field that still has the value of the manager's last apply is its own.
+ */
+export function conflictsOf(live: unknown, before: unknown, wanted: unknown, path = ''): string[] {
+  if (live === undefined || JSON.stringify(live) === JSON.stringify(wanted)) return [];
+  if (!isFields(live) || !isFields(wanted)) return JSON.stringify(live) === JSON.stringify(before) ? [] : [path];
+  const owned = isFields(before) ? before : {};
+  return Object.entries(wanted).flatMap(([name, value]) =>
+    conflictsOf(live[name], owned[name], value, `${path}.${name}`),
+  );
 }
 
 function changeAt(value: unknown, path: readonly string[], operation: JsonPatchOperation): unknown {

@@ -5,7 +5,7 @@
 import type { JsonPatchOperation } from '../kube/client.ts';
 import { type KubeObject, keyOf, refKey } from '../kube/resource.ts';
 import { type Answer, failure } from './answer.ts';
-import { applyPatch, jsonPatch, mergePatch } from './merge.ts';
+import { applyPatch, conflictsOf, jsonPatch, mergePatch } from './merge.ts';
 import type { ObjectStore, StoredObject } from './object-store.ts';
 import type { ApiRequest } from './request.ts';
 
@@ -72,7 +72,10 @@ export class Writes {
     const live = this.#live(request);
     if (live === undefined && request.subresource !== undefined) return notFound(request);
     const record = [request.resource.plural, request.subresource, keyOf(object), manager].join(' ');
-    const applied = applyPatch(live ?? {}, this.#appliedBy.get(record), object);
+    const before = this.#appliedBy.get(record);
+    const conflicts = request.query.get('force') === 'true' ? [] : conflictsOf(live, before, object);
+    if (conflicts.length > 0) return failure(409, 'Conflict', `Apply failed with conflicts: ${conflicts.join(', ')}`);
+    const applied = applyPatch(live ?? {}, before, object);
     if (!isObject(applied)) return failure(400, 'BadRequest', 'the body is not an object with a name');
     if (request.query.get('dryRun') === 'All') return { status: 200, body: applied };
     this.#appliedBy.set(record, object);
