@@ -21,7 +21,7 @@ import { parseArgs } from 'node:util';
 import { startBareControlPlane } from '../lab/bare-control-plane.ts';
 import { installCrds } from '../lab/crds.ts';
 import { until } from '../lab/host/wait.ts';
-import { compareRevisions } from '../src/core/revision.ts';
+import { compareRevisions } from '../src/core/status/revision.ts';
 import type { KubeClient } from '../src/runtime/kube/client.ts';
 import { createKubeClient } from '../src/runtime/kube/http-client.ts';
 import { Informer } from '../src/runtime/kube/informer.ts';

@@ -7,12 +7,13 @@
  * Also the memory that the planner and the last NodeDesired hold. Limits instead of a baseline.
  * Run: npx node --expose-gc bench/node.ts
  */
+
+import type { ClusterView, PolicyView } from '../src/core/cluster/view.ts';
 import { createNodePlanner } from '../src/core/node/desired-for.ts';
 import type { NodeInput } from '../src/core/node/input.ts';
 import { nodeInput, podOn } from '../src/core/testing/nodes.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../src/core/testing/objects.ts';
 import { viewOf } from '../src/core/testing/world.ts';
-import type { ClusterView, PolicyView } from '../src/core/view.ts';
 
 const ROUNDS = 15;
 const NODES = 50;

@@ -7,7 +7,7 @@
  */
 import { Config } from '../src/api/config.ts';
 import { PolicyStatus } from '../src/api/policy.ts';
-import type { PartDeps } from '../src/controller/part.ts';
+import type { PartDeps } from '../src/controller/loop/control-loop.ts';
 import { Decider } from '../src/controller/plan/decision.ts';
 import { gatewayLoop, type PolicyKnowledge, policyLoop, tunnelLoop } from '../src/controller/plan/loops.ts';
 import { policyChanges } from '../src/controller/plan/policy-changes.ts';

@@ -4,7 +4,7 @@
  * a controller does), and after one node is lost. Also what reading the objects costs, once per object and change.
  * Run: npx node bench/plan.ts
  */
-import { createPlanner, plan } from '../src/core/plan.ts';
+import { createPlanner, plan } from '../src/core/plan/plan.ts';
 import { projectPolicy } from '../src/core/project/index.ts';
 import { gatewayObject, nodeObject, policyObject, worldOf } from '../src/core/testing/objects.ts';
 import { record, viewOf, type World } from '../src/core/testing/world.ts';

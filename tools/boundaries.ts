@@ -2,11 +2,13 @@
 import { join } from 'node:path';
 import { importOffences } from './boundaries/layers.ts';
 import { machineTextOffences } from './boundaries/machine-text.ts';
+import { roomOffences } from './boundaries/rooms.ts';
 import { type Offence, readSourceFiles, type SourceFile } from './boundaries/source-files.ts';
 import { folderPageOffences, lengthOffences, purityOffences, workNoteOffences } from './boundaries/tree.ts';
 
 const rules: readonly ((files: readonly SourceFile[]) => Offence[])[] = [
   importOffences,
+  roomOffences,
   folderPageOffences,
   lengthOffences,
   workNoteOffences,

@@ -3,7 +3,7 @@
  * gateway node know. All pods are on the worker, and every policy has an EIP of its own on the gateway node.
  */
 
-import { nodeSettingsOf } from '../../src/agent/settings.ts';
+import { nodeSettingsOf } from '../../src/agent/inputs/settings.ts';
 import { Config } from '../../src/api/config.ts';
 import type { HostView, NodeInput, NodeOwnership } from '../../src/core/node/input.ts';
 import { standFor } from '../../src/core/ownership/node-group.ts';

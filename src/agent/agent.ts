@@ -5,7 +5,7 @@
  */
 import { EgressError } from '../api/error.ts';
 import { failoverNames } from '../api/names.ts';
-import type { EipConflict, PolicyView } from '../core/view.ts';
+import type { EipConflict, PolicyView } from '../core/cluster/view.ts';
 import type { ConfigSource } from '../runtime/config/source.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import { Loop } from '../runtime/control/loop.ts';
@@ -14,28 +14,28 @@ import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import type { Informer } from '../runtime/kube/informer.ts';
 import { problemLog } from '../runtime/kube/problem-log.ts';
 import type { StoreChange } from '../runtime/kube/store.ts';
+import type { Metrics } from '../runtime/metrics/metrics.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
-import type { Metrics } from '../runtime/process/metrics.ts';
 import type { Tasks } from '../runtime/process/tasks.ts';
 import type { Page } from '../runtime/serve/health.ts';
-import { Applier } from './applier.ts';
-import { allOf, type Caches, createCaches, missingOf } from './caches.ts';
-import { Chronicle } from './chronicle.ts';
-import { Claims } from './claims.ts';
-import { watchDrift } from './drift.ts';
-import { type Found, nothingFound, readFound } from './found.ts';
-import { createGathering, type Gathering, policyBySlot } from './gather.ts';
-import { Isolation } from './isolate.ts';
-import { Keeper, type Outcome } from './keeper.ts';
-import { type Kernel, type KernelPart, THREAD_SIGNATURES } from './kernel.ts';
-import { kernelPage } from './kernel-page.ts';
-import { type AgentMetrics, createAgentMetrics } from './metrics.ts';
-import { Mirroring, type StartMirror } from './mirror/mirroring.ts';
-import { ApiVote } from './ownership/api-vote.ts';
-import { followKeys, type Keys, keyBytes } from './ownership/keys.ts';
-import { type Happening, type StartHeartbeat, Steward } from './ownership/steward.ts';
-import { Reporter, reportOf } from './report.ts';
+import { ApiVote } from './failover/api-vote.ts';
+import { type Happening, type StartHeartbeat, Steward } from './failover/failover-client.ts';
+import { followKeys, type Keys, keyBytes } from './failover/keys.ts';
+import { allOf, type Caches, createCaches, missingOf } from './inputs/caches.ts';
+import { createGathering, type Gathering, policyBySlot } from './inputs/gather.ts';
+import { type Kernel, type KernelPart, THREAD_SIGNATURES } from './kernel/kernel.ts';
+import { Mirroring, type StartMirror } from './mirror/mirror-supervisor.ts';
+import { Applier } from './reconcile/applier.ts';
+import { Claims } from './reconcile/claims.ts';
+import { watchDrift } from './reconcile/drift.ts';
+import { Isolation } from './reconcile/isolate.ts';
+import { Keeper, type Outcome } from './reconcile/node-reconciler.ts';
+import { type Found, nothingFound, readFound } from './reconcile/restore.ts';
+import { kernelPage } from './report/kernel-page.ts';
+import { type AgentMetrics, createAgentMetrics } from './report/metrics.ts';
+import { Chronicle } from './report/node-events.ts';
+import { Reporter, reportOf } from './report/report.ts';
 
 /** What an agent needs. */
 export interface AgentDeps {

@@ -2,7 +2,10 @@
  * decide tells how traffic of a pod leaves: for one destination, or for everything that its policies distinguish. The
  * decisions are those of plan() and explain(); here they are only asked for often enough.
  */
-import { type Decision, explainPod, explainPolicy } from '../core/explain.ts';
+
+import { outsideOf, UNROUTED } from '../core/cluster/outside.ts';
+import type { ClusterView, PodView, PolicyView } from '../core/cluster/view.ts';
+import { type Decision, explainPod, explainPolicy } from '../core/explain/explain.ts';
 import {
   contains,
   difference,
@@ -17,12 +20,10 @@ import {
   setOfIps,
   union,
 } from '../core/ip/index.ts';
-import type { PacketOutcome } from '../core/outcome.ts';
-import { outsideOf, UNROUTED } from '../core/outside.ts';
-import { type Plan, plan } from '../core/plan.ts';
-import { indexPolicies, policiesOfPod } from '../core/policy-index.ts';
-import type { PolicyPlan } from '../core/policy-plan.ts';
-import type { ClusterView, PodView, PolicyView } from '../core/view.ts';
+import { type Plan, plan } from '../core/plan/plan.ts';
+import type { PolicyPlan } from '../core/plan/policy-plan.ts';
+import type { PacketOutcome } from '../core/policies/outcome.ts';
+import { indexPolicies, policiesOfPod } from '../core/policies/policy-index.ts';
 
 /** What was decided about a pod. */
 export interface Decided {

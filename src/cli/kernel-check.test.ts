@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { KernelSource, KernelView } from '../core/node/kernel-view.ts';
-import type { PacketOutcome } from '../core/outcome.ts';
+import type { PacketOutcome } from '../core/policies/outcome.ts';
 import { ip } from '../core/testing/address.ts';
 import { checkGateway, checkWorker } from './kernel-check.ts';
 

@@ -1,7 +1,7 @@
 /** What was decided about the traffic of a pod, compared with what a kernel holds. */
 import { contains, familyOf, type Ip, isIpv4, parseCidrMasking, parseSet } from '../core/ip/index.ts';
 import type { KernelSlot, KernelSource, KernelVerdict } from '../core/node/kernel-view.ts';
-import type { PacketOutcome } from '../core/outcome.ts';
+import type { PacketOutcome } from '../core/policies/outcome.ts';
 import type { KernelAnswer, Question } from './agents.ts';
 import type { Check } from './check.ts';
 import type { Decided, Destination, Way } from './decide.ts';

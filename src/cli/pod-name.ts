@@ -1,5 +1,5 @@
 /** Which pod a person means: the words of the command line, and the choice among the pods that there are. */
-import { compareText } from '../core/hash.ts';
+import { compareText } from '../core/values/hash.ts';
 import { keyOf } from '../runtime/kube/resource.ts';
 import type { ServedPod } from './read.ts';
 

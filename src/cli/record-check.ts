@@ -1,7 +1,7 @@
 /** What was decided about the traffic of a pod, compared with what the objects say of it. */
 import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import { PolicyStatus } from '../api/policy.ts';
-import type { PolicyPlan } from '../core/policy-plan.ts';
+import type { PolicyPlan } from '../core/plan/policy-plan.ts';
 import { readStatus } from '../core/project/api-object.ts';
 import { keyOf } from '../runtime/kube/resource.ts';
 import type { Check } from './check.ts';

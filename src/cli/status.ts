@@ -9,7 +9,7 @@ import { EgressTunnelStatus } from '../api/egress-tunnel.ts';
 import { PolicyStatus } from '../api/policy.ts';
 import type { ConditionType } from '../api/reason.ts';
 import { isReason, reasons } from '../api/reasons.ts';
-import { conflictFinding } from '../core/conflicts.ts';
+import { conflictFinding } from '../core/gateways/conflicts.ts';
 import { readStatus } from '../core/project/api-object.ts';
 import { projectTunnel } from '../core/project/index.ts';
 import { keyOf } from '../runtime/kube/resource.ts';

@@ -1,5 +1,6 @@
 /** The ClusterView of the objects that were read: the very input that the controller decides from. */
 import { Config } from '../api/config.ts';
+import type { ClusterView, TunnelView } from '../core/cluster/view.ts';
 import {
   projectClusterInfo,
   projectClusterPolicy,
@@ -10,7 +11,6 @@ import {
   projectSettings,
   projectTunnel,
 } from '../core/project/index.ts';
-import type { ClusterView, TunnelView } from '../core/view.ts';
 import { parseConfig } from '../runtime/config/parse.ts';
 import type { OwnObjects, Served, ServedConfigMap, Surroundings } from './read.ts';
 

@@ -1,6 +1,6 @@
 /** WhyReport is what `why` answers: what was decided, and whether statuses and kernels agree with it. */
-import type { Decision } from '../core/explain.ts';
-import type { PacketOutcome } from '../core/outcome.ts';
+import type { Decision } from '../core/explain/explain.ts';
+import type { PacketOutcome } from '../core/policies/outcome.ts';
 import type { Check } from './check.ts';
 import type { Decided, Way } from './decide.ts';
 

@@ -6,9 +6,9 @@ import type { Resource } from '../runtime/kube/resource.ts';
 import { startTestApiServer } from '../runtime/testing/api-server.ts';
 import { eventually } from '../runtime/testing/eventually.ts';
 import { fastClock } from '../runtime/testing/fast-clock.ts';
+import type { Part, PartDeps } from './loop/control-loop.ts';
 import { followMembers } from './membership/members.ts';
-import type { Part, PartDeps } from './part.ts';
-import { slicesPart } from './slices/part.ts';
+import { slicesPart } from './slices/control-loop.ts';
 import { membersDuring, partDepsDuring } from './term.ts';
 import { coreResources, startPart } from './testing.ts';
 

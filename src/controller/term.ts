@@ -3,9 +3,9 @@
  * that call nobody back after it. A term is to them what a start of the process is, but that nothing is read anew.
  */
 import { clientDuring, type Term } from '../runtime/control/leadership.ts';
-import type { Cache, CacheByKind, Caches } from './caches.ts';
+import type { Cache, CacheByKind, Caches } from './loop/caches.ts';
+import type { PartDeps } from './loop/control-loop.ts';
 import type { Members } from './membership/members.ts';
-import type { PartDeps } from './part.ts';
 
 export const partDepsDuring = (term: Term, deps: PartDeps): PartDeps => {
   const { client, caches, config } = deps;

@@ -6,11 +6,11 @@ import type { KubeClient } from '../runtime/kube/client.ts';
 import { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import { createKubeClient } from '../runtime/kube/http-client.ts';
 import { coreResource, type Resource } from '../runtime/kube/resource.ts';
+import { createMetrics } from '../runtime/metrics/metrics.ts';
 import { type Clock, systemClock } from '../runtime/process/clock.ts';
 import { createLog } from '../runtime/process/log.ts';
-import { createMetrics } from '../runtime/process/metrics.ts';
-import { createCaches } from './caches.ts';
-import type { Part, PartDeps } from './part.ts';
+import { createCaches } from './loop/caches.ts';
+import type { Part, PartDeps } from './loop/control-loop.ts';
 
 /** A part that runs. */
 export interface RunningPart<P extends Part> {

@@ -12,23 +12,23 @@ import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import { connect } from '../runtime/kube/connect.ts';
 import { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import { problemLog } from '../runtime/kube/problem-log.ts';
+import { createMetrics } from '../runtime/metrics/metrics.ts';
 import { systemClock } from '../runtime/process/clock.ts';
 import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycle.ts';
 import { createLog, type Log } from '../runtime/process/log.ts';
-import { createMetrics } from '../runtime/process/metrics.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
 import { withPatience } from '../runtime/serve/patience.ts';
 import { readersOf } from '../runtime/serve/reader-units.ts';
 import { webhookServing, webhookTrust } from '../runtime/serve/webhook-units.ts';
 import { judgeEgress, webhookPath, webhookService, webhookSet } from './admission.ts';
-import { createCaches } from './caches.ts';
 import type { Resolve } from './dns/names.ts';
 import { searchDomainsIn } from './dns/search-domains.ts';
 import type { OperatorOptions } from './flags.ts';
+import { createCaches } from './inputs/caches.ts';
 import { Leading } from './leading.ts';
 import { createOperatorMetrics } from './metrics.ts';
 import { reportReader } from './replicas.ts';
-import { viewOf } from './world.ts';
+import { viewOf } from './snapshot.ts';
 
 const leaseName = 'sallyport-operator';
 /** A thousand new rules are some thousand objects: the API server's own fairness is the limit, not ours. */

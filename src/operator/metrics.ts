@@ -1,9 +1,9 @@
 /** The metrics of the operator: how its passes go, and how many objects are in which state. */
 import type { LoopHooks } from '../runtime/control/loop.ts';
 import { observeLoop } from '../runtime/control/loop-metrics.ts';
+import type { Instruments } from '../runtime/process/instruments.ts';
 import type { MetricDefinition } from '../runtime/process/metric-definitions.ts';
-import type { Instruments } from '../runtime/process/metrics.ts';
-import type { Caches } from './caches.ts';
+import type { Caches } from './inputs/caches.ts';
 
 const define = {
   passSeconds: {

@@ -9,19 +9,19 @@ import type { KubeClient } from '../runtime/kube/client.ts';
 import { messageOf } from '../runtime/process/bug.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
-import type { Caches } from './caches.ts';
 import type { PublishedNames } from './dns/names.ts';
-import { EgressDuty } from './egress-duty.ts';
-import { ObjectDuty } from './object-duty.ts';
+import { EgressDuty } from './egress-reconciler.ts';
+import type { Caches } from './inputs/caches.ts';
+import type { KnownPod } from './inputs/pods.ts';
+import { ObjectDuty } from './object-reconciler.ts';
 import type { ProxySettings } from './objects/proxy-objects.ts';
-import type { KnownPod } from './pods.ts';
-import { ProxyDuty } from './proxy-duty.ts';
+import { ProxyDuty } from './proxy-reconciler.ts';
 import { hostEntries } from './publication.ts';
 import type { Replicas } from './replicas.ts';
 import { ServedNames } from './served-names.ts';
+import { lookAt, type World } from './snapshot.ts';
 import type { Statuses } from './statuses.ts';
 import { atMost, type Task } from './task.ts';
-import { lookAt, type World } from './world.ts';
 import type { Writer } from './writer.ts';
 
 export interface OperatorSettings extends ProxySettings {

@@ -1,11 +1,11 @@
 /** Publication: the addresses under which rules are reached, and whether each of them is there. */
-import { type Finding, finding } from '../core/finding.ts';
+import { type Finding, finding } from '../core/cluster/finding.ts';
 import { isAtProxy } from '../core/proxy/claims.ts';
 import type { EgressPlan, ProxiesPlan, RulePlan } from '../core/proxy/plan.ts';
 import type { KubeObject } from '../runtime/kube/resource.ts';
-import { type Caches, findMade } from './caches.ts';
 import type { HostEntries } from './dns/corefile.ts';
 import type { PublishedNames } from './dns/names.ts';
+import { type Caches, findMade } from './inputs/caches.ts';
 
 interface ServiceObject extends KubeObject {
   readonly spec?: { readonly clusterIPs?: readonly string[] };

@@ -8,7 +8,7 @@ import type { Ip } from '../core/ip/index.ts';
 import type { Replica } from '../core/proxy/report.ts';
 import { proxyPorts } from '../core/proxy/served.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
-import type { KnownPod } from './pods.ts';
+import type { KnownPod } from './inputs/pods.ts';
 
 /** Asks one address for its report; rejects when it does not answer within the limit, or not with a report. */
 export type ReadReport = (ip: Ip, signal: AbortSignal) => Promise<ProxyReport>;

@@ -6,7 +6,7 @@ import type { EgressPlan, RulePlan } from '../core/proxy/plan.ts';
 import { toldBy } from '../core/proxy/report.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Replicas } from './replicas.ts';
-import type { World } from './world.ts';
+import type { World } from './snapshot.ts';
 
 /** A rollout or a short outage takes no name back: resolvers of pods would keep the other answer for longer than that. */
 const graceMs = 60_000;

@@ -3,15 +3,15 @@ import type { BCSEgressStatus } from '../api/bcs-egress.ts';
 import type { BCSEgressControllerStatus } from '../api/bcs-egress-controller.ts';
 import { type KindName, resourceOf } from '../api/kinds.ts';
 import { operatorName } from '../api/names.ts';
-import { conditionsOf, type Findings } from '../core/conditions.ts';
 import type { EgressStatusPlan } from '../core/proxy/status.ts';
-import { compareRevisions } from '../core/revision.ts';
+import { conditionsOf, type Findings } from '../core/status/conditions.ts';
+import { compareRevisions } from '../core/status/revision.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import { isSame } from '../runtime/kube/owned-status.ts';
 import { apiVersionOf, type KubeObject } from '../runtime/kube/resource.ts';
 import type { Clock } from '../runtime/process/clock.ts';
-import type { KeptEgress, KeptProxy } from './caches.ts';
+import type { KeptEgress, KeptProxy } from './inputs/caches.ts';
 
 export interface StatusesDeps {
   readonly client: KubeClient;

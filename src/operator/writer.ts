@@ -7,9 +7,9 @@ import { operatorName } from '../api/names.ts';
 import { isInvalid } from '../runtime/kube/api-error.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { type KubeObject, keyOf, refOf } from '../runtime/kube/resource.ts';
-import type { Caches } from './caches.ts';
-import { findMade } from './caches.ts';
 import { alike, isMet } from './difference.ts';
+import type { Caches } from './inputs/caches.ts';
+import { findMade } from './inputs/caches.ts';
 import { isOurs, type MadeKind, resources, type Wanted } from './objects/kind.ts';
 
 /** What became of an object. `foreign`: somebody else has one of that name, and it is left as it is. */

@@ -3,15 +3,15 @@
  * other proxies: a name belongs to one object of the whole cluster, so the plan needs all of them to be the operator's plan.
  */
 import { resourceOf } from '../api/kinds.ts';
+import type { ClusterRanges, NamespaceView } from '../core/cluster/view.ts';
 import { projectClusterInfo, projectNamespace } from '../core/project/index.ts';
 import { projectEgress } from '../core/proxy/project.ts';
 import { projectProxy } from '../core/proxy/project-proxy.ts';
 import type { EgressView, ProxyView } from '../core/proxy/view.ts';
-import type { ClusterRanges, NamespaceView } from '../core/view.ts';
 import { type FollowingDeps, follow, missingIn } from '../runtime/kube/following.ts';
 import type { Informer } from '../runtime/kube/informer.ts';
 import { coreResource } from '../runtime/kube/resource.ts';
-import { type SourcePod, sourceOf } from './sources.ts';
+import { type SourcePod, sourceOf } from './engine/sources.ts';
 
 /** The caches by kind. Keys are `namespace/name`, or `name` for cluster-scoped kinds. */
 export interface Caches {

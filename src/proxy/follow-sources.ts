@@ -7,7 +7,7 @@ import { messageOf } from '../runtime/process/bug.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { Caches } from './caches.ts';
-import { noSources, type Sources, sourcesOf } from './sources.ts';
+import { noSources, type Sources, sourcesOf } from './engine/sources.ts';
 
 export interface FollowSourcesDeps {
   readonly pods: Pick<Caches['pods'], 'store' | 'synced' | 'subscribe'>;

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { ruleSetOf } from '../core/proxy/plan.ts';
+import type { Wanted } from './desired.ts';
 import { type KeptRules, keptInMemory, keptRules } from './kept-rules.ts';
-import type { Wanted } from './wanted.ts';
 
 const rules = ruleSetOf(
   'bcs-system/one',

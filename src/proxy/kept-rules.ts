@@ -5,7 +5,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { ruleSetOf } from '../core/proxy/plan.ts';
 import type { RuleSet } from '../core/proxy/served.ts';
-import type { Wanted } from './wanted.ts';
+import type { Wanted } from './desired.ts';
 
 export interface KeptRules {
   /** What was written last for this controller; undefined when there is nothing that can be used. */

@@ -6,7 +6,7 @@
 import { EgressError } from '../api/error.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
-import type { ProxyEngine } from './engine.ts';
+import type { ProxyEngine } from './engine/engine.ts';
 import type { Readings } from './readings.ts';
 
 /** What leaving needs. */

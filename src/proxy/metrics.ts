@@ -2,8 +2,8 @@
 import type { ProxyReport, RuleReport } from '../api/proxy-report.ts';
 import type { LoopHooks } from '../runtime/control/loop.ts';
 import { observeLoop } from '../runtime/control/loop-metrics.ts';
+import type { Instruments } from '../runtime/process/instruments.ts';
 import type { MetricDefinition } from '../runtime/process/metric-definitions.ts';
-import type { Instruments } from '../runtime/process/metrics.ts';
 
 const define = {
   passSeconds: {

@@ -4,7 +4,7 @@
  */
 import type { RuleSet, ServedRule } from '../core/proxy/served.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
-import type { RuleProblem } from './engine.ts';
+import type { RuleProblem } from './engine/engine.ts';
 
 /** Where a name leads at the moment. */
 export interface NameFinding {

@@ -4,7 +4,7 @@
  */
 import { EgressError } from '../api/error.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
-import type { EngineReading, ProxyEngine } from './engine.ts';
+import type { EngineReading, ProxyEngine } from './engine/engine.ts';
 
 const everyMs = 2_000;
 const urgentMs = 250;

@@ -12,15 +12,15 @@ import type { Clock } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { Page } from '../runtime/serve/health.ts';
 import { allOf, type Caches, missingOf } from './caches.ts';
-import type { ProxyEngine, RuleProblem } from './engine.ts';
+import { Gathering, type Wanted } from './desired.ts';
+import type { ProxyEngine, RuleProblem } from './engine/engine.ts';
+import type { Sources } from './engine/sources.ts';
 import { followSources } from './follow-sources.ts';
 import type { KeptRules } from './kept-rules.ts';
 import { leave } from './leave.ts';
 import { type NameFinding, Names } from './names.ts';
 import { Readings } from './readings.ts';
 import { hasWaiting, type InForce, type ReportInput, reportOf } from './report.ts';
-import type { Sources } from './sources.ts';
-import { Gathering, type Wanted } from './wanted.ts';
 
 /** The guarding resolver, as far as it is needed here. */
 export interface Guard {

@@ -1,9 +1,9 @@
 /** From what is in force, what the engine counts and where names lead to the report of a replica. Pure. */
 import type { ProxyReport, RuleReport } from '../api/proxy-report.ts';
 import type { ServedRule } from '../core/proxy/served.ts';
-import type { EngineReading, ProxyEngine, RuleProblem } from './engine.ts';
+import type { Wanted } from './desired.ts';
+import type { EngineReading, ProxyEngine, RuleProblem } from './engine/engine.ts';
 import { type NameFinding, nameOf } from './names.ts';
-import type { Wanted } from './wanted.ts';
 
 /** Rules as the engine has them. */
 export interface InForce {

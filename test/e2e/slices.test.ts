@@ -5,9 +5,9 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { type KindName, type ObjectOf, resourceOf } from '../../src/api/kinds.ts';
+import type { Part } from '../../src/controller/loop/control-loop.ts';
 import { followMembers } from '../../src/controller/membership/members.ts';
-import type { Part } from '../../src/controller/part.ts';
-import { slicesPart } from '../../src/controller/slices/part.ts';
+import { slicesPart } from '../../src/controller/slices/control-loop.ts';
 import { type RunningPart, startPart } from '../../src/controller/testing.ts';
 import { loadAccess } from '../../src/runtime/kube/load-access.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';

@@ -7,7 +7,7 @@ import type { Ip } from '../../src/core/ip/index.ts';
 import { markText, slotMark } from '../../src/core/node/numbers.ts';
 import { createConntrack } from '../../src/dataplane/conntrack/conntrack.ts';
 import { createCut } from '../../src/dataplane/conntrack/cut.ts';
-import { createForgetStrays } from '../../src/dataplane/conntrack/strays.ts';
+import { createForgetStrays } from '../../src/dataplane/conntrack/stale-connections.ts';
 import { conntrackConformance } from '../../src/dataplane/conntrack/testing/conformance.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
 import { stateFile } from '../../src/dataplane/state-file.ts';

@@ -1,7 +1,7 @@
 /** The mirror as it runs in agents: threads in two network namespaces, packets between them, and two kernels. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Asker } from '../../src/agent/mirror/asker.ts';
+import { Asker } from '../../src/agent/mirror/mirror-client.ts';
 import { MirrorThread } from '../../src/agent/mirror/mirror-thread.ts';
 import type { MirrorPlan, MirrorStats } from '../../src/agent/mirror/port.ts';
 import type { Connection } from '../../src/dataplane/conntrack/connection.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { proxyPorts } from '../../src/core/proxy/served.ts';
-import type { RuleProblem } from '../../src/proxy/engine.ts';
+import type { RuleProblem } from '../../src/proxy/engine/engine.ts';
 import { createNginx } from '../../src/proxy/nginx/engine.ts';
 import { type Bed, type MakeEngine, openBed, outside } from '../../src/proxy/testing/bed.ts';
 import { converse, sendRaw } from '../../src/proxy/testing/client.ts';

@@ -7,6 +7,7 @@ import { offencesOf } from '../boundaries.ts';
 import { importsOf } from './imports.ts';
 import { importOffences } from './layers.ts';
 import { machineTextOffences } from './machine-text.ts';
+import { roomOffences } from './rooms.ts';
 import { readSourceFiles, type SourceFile } from './source-files.ts';
 import { folderPageOffences, lengthOffences, purityOffences, workNoteOffences } from './tree.ts';
 
@@ -53,6 +54,27 @@ describe('importsOf', () => {
       'export { a };',
     ];
     assert.deepEqual(importsOf(text.join('\n')), []);
+  });
+});
+
+describe('rooms', () => {
+  const sentences = (source: SourceFile): string[] => roomOffences([source]).map(({ sentence }) => sentence);
+
+  it('import those before them, and not those behind', () => {
+    assert.deepEqual(sentences(importing('src/core/plan/a.ts', '../gateways/b.ts')), []);
+    assert.deepEqual(sentences(importing('src/core/gateways/a.ts', '../plan/b.ts')), [
+      'src/core/gateways may not import src/core/plan (../plan/b.ts): rooms import only those before them',
+    ]);
+    assert.deepEqual(sentences(importing('src/agent/heartbeat/a.ts', '../agent.ts')), [
+      'src/agent/heartbeat may not import src/agent/. (../agent.ts): rooms import only those before them',
+    ]);
+  });
+
+  it('have a place, and tests may import all of them', () => {
+    assert.deepEqual(sentences(importing('src/core/cellar/a.ts', '../ip/b.ts')), [
+      'src/core/cellar has no place in tools/boundaries/rooms.ts',
+    ]);
+    assert.deepEqual(sentences(importing('src/core/gateways/a.test.ts', '../plan/b.ts')), []);
   });
 });
 
@@ -123,7 +145,7 @@ describe('layers', () => {
 
   const taken: SourceFile[] = [
     importing('src/core/ip/a.ts', './b.ts'),
-    importing('src/core/plan/a.ts', '../ip/index.ts'),
+    importing('src/core/plan/plan/a.ts', '../ip/index.ts'),
     importing('src/core/a.ts', '../api/error.ts'),
     importing('src/core/a.ts', 'node:util'),
     importing('src/runtime/kube/client.test.ts', '../testing/api-server.ts'),
@@ -214,12 +236,12 @@ describe('readSourceFiles', () => {
   it('reads text files and leaves out what .gitignore names', (t) => {
     const root = mkdtempSync(join(tmpdir(), 'boundaries-'));
     t.after(() => rmSync(root, { recursive: true }));
-    for (const folder of ['src/core', 'dist', 'lab/out', 'src/node_modules/x'])
+    for (const folder of ['src/cli', 'dist', 'lab/out', 'src/node_modules/x'])
       mkdirSync(join(root, folder), { recursive: true });
     const texts = {
       '.gitignore': '# built\nnode_modules/\n/dist/\n*.log\nlab/out\n',
-      'src/core/a.ts': "import '../runtime/b.ts';\n",
-      'src/core/a.log': 'x',
+      'src/cli/a.ts': "import '../agent/b.ts';\n",
+      'src/cli/a.log': 'x',
       'src/node_modules/x/index.js': 'x',
       'dist/a.js': 'x',
       'lab/out/a.txt': 'x',
@@ -229,11 +251,11 @@ describe('readSourceFiles', () => {
     const files = readSourceFiles(root);
     assert.deepEqual(
       files.map(({ path }) => path),
-      ['.gitignore', 'src/core/a.ts'],
+      ['.gitignore', 'src/cli/a.ts'],
     );
     assert.deepEqual(
       offencesOf(files).map(({ path, line }) => `${path}:${line}`),
-      ['src/core/a.ts:1', 'src/core:1'],
+      ['src/cli/a.ts:1', 'src/cli:1'],
     );
   });
 

@@ -7,7 +7,7 @@
  */
 import type { Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
-import { isSameList } from '../../core/same.ts';
+import { isSameList } from '../../core/values/equality.ts';
 import type { ClaimHeard, ConflictListener } from '../../dataplane/announce/conflict-listener.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 

@@ -7,9 +7,9 @@ import { ip } from '../../core/testing/address.ts';
 import { systemClock } from '../../runtime/process/clock.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { freePort } from '../../runtime/testing/free-port.ts';
-import type { Told } from './driver.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { knock } from './knock.ts';
+import { knock } from './kernel-probe.ts';
+import type { Told } from './protocol-runner.ts';
 
 const eip = ip('10.6.1.1');
 const names = ['n0', 'n1', 'n2'];

@@ -2,7 +2,7 @@
 import type { MessagePort } from 'node:worker_threads';
 import type { Input } from '../../core/ownership/port.ts';
 import { AgentThread, type Listening } from '../thread/agent-thread.ts';
-import type { Hops, ReadyEips } from './grip.ts';
+import type { Hops, ReadyEips } from './gate-controller.ts';
 import type { FromThread, ThreadData, ToThread } from './thread.ts';
 import type { UplinkPlace } from './uplink.ts';
 

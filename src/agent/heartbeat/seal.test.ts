@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Message } from '../../core/ownership/message.ts';
-import { ReplayWindow } from './replay-window.ts';
+import { ReplayWindow } from '../thread/replay-window.ts';
 import { Seal } from './seal.ts';
 
 const key = (fill: number): Uint8Array => new Uint8Array(32).fill(fill);

@@ -1,7 +1,7 @@
 /** Seal makes packets of ownership messages and messages of packets. What it lets through, Envelope says. */
 import type { Message } from '../../core/ownership/message.ts';
 import { decode, encode } from '../../core/ownership/wire.ts';
-import { Envelope, type EnvelopeSettings, type Unwrapped } from './envelope.ts';
+import { Envelope, type EnvelopeSettings, type Unwrapped } from '../thread/envelope.ts';
 
 export type SealSettings = Omit<EnvelopeSettings, 'version'>;
 

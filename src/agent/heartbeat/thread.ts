@@ -18,12 +18,12 @@ import { type Latch, openLatch } from '../../dataplane/gate/gate.ts';
 import { hasCarrier, isOwnMac } from '../../dataplane/interface.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
 import { wait } from '../../runtime/process/clock.ts';
-import { Asker } from '../mirror/asker.ts';
+import { Asker } from '../mirror/mirror-client.ts';
+import { createMachineClock } from '../thread/machine-clock.ts';
 import { type Conflict, ConflictWatch } from './conflicts.ts';
-import { Driver, type Told } from './driver.ts';
-import { Grip, type Hops, type ReadyEips } from './grip.ts';
-import { knock } from './knock.ts';
-import { createMachineClock } from './machine-clock.ts';
+import { Grip, type Hops, type ReadyEips } from './gate-controller.ts';
+import { knock } from './kernel-probe.ts';
+import { Driver, type Told } from './protocol-runner.ts';
 import { Seal } from './seal.ts';
 import { Uplink, type UplinkPlace } from './uplink.ts';
 

@@ -6,7 +6,7 @@ import { ip } from '../../core/testing/address.ts';
 import { type AddressBytes, addressBytes, type Connection } from '../../dataplane/conntrack/connection.ts';
 import { sampleConnection } from '../../dataplane/conntrack/testing/connections-conformance.ts';
 import { areSameConnections } from '../../dataplane/conntrack/testing/fake-connections.ts';
-import { Book } from './book.ts';
+import { Book } from './connection-table.ts';
 import { Inbox, KEEP_MS } from './inbox.ts';
 import { type Ack, decodeMirror } from './message.ts';
 import { AWAY_MS, Outbox } from './outbox.ts';

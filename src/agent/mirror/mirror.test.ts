@@ -11,7 +11,7 @@ import {
   type FakeConnections,
 } from '../../dataplane/conntrack/testing/fake-connections.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
-import { Envelope } from '../heartbeat/envelope.ts';
+import { Envelope } from '../thread/envelope.ts';
 import { Mirror } from './mirror.ts';
 import type { MirroredEip } from './port.ts';
 

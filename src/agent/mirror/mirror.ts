@@ -15,9 +15,9 @@ import {
 import type { ConnectionFeed, Connections } from '../../dataplane/conntrack/connections.ts';
 import type { Heard } from '../../dataplane/conntrack/heard.ts';
 import { type Clock, wait } from '../../runtime/process/clock.ts';
-import type { Envelope } from '../heartbeat/envelope.ts';
+import type { Envelope } from '../thread/envelope.ts';
 import { Answers } from './answers.ts';
-import { Book, type Change } from './book.ts';
+import { Book, type Change } from './connection-table.ts';
 import { Inbox } from './inbox.ts';
 import { type Batch, decodeMirror, encodeAck } from './message.ts';
 import { AWAY_MS, Outbox } from './outbox.ts';

@@ -9,7 +9,7 @@
  * Pure: time comes in, packets come out. Memory is bounded by the book, because names wait once.
  */
 import type { AddressBytes, ConnectionKey } from '../../dataplane/conntrack/connection.ts';
-import type { Book, Change } from './book.ts';
+import type { Book, Change } from './connection-table.ts';
 import { type Ack, BatchWriter } from './message.ts';
 
 /** Packets that may be under way at once. */

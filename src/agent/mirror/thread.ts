@@ -10,8 +10,8 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import type { Ip } from '../../core/ip/index.ts';
 import { createConnections, type TimeoutSeconds } from '../../dataplane/conntrack/connections.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
-import { Envelope } from '../heartbeat/envelope.ts';
-import { createMachineClock } from '../heartbeat/machine-clock.ts';
+import { Envelope } from '../thread/envelope.ts';
+import { createMachineClock } from '../thread/machine-clock.ts';
 import { Mirror } from './mirror.ts';
 import type { MirrorPlan, MirrorStats } from './port.ts';
 

@@ -10,7 +10,7 @@ import { FakeNft } from '../../dataplane/nft/testing/fake-nft.ts';
 import { memoryStateFile } from '../../dataplane/state-file.ts';
 import { createFakeSysctls, type FakeSysctls } from '../../dataplane/sysctl/testing/fake-sysctls.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
-import type { Kernel } from '../kernel.ts';
+import type { Kernel } from '../kernel/kernel.ts';
 
 /** What a node is made of; a test meddles with the parts. It has eth0 with 10.6.0.11 and fd06::11. */
 export interface FakeNode {

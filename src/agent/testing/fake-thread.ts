@@ -1,9 +1,9 @@
 /** A thread of heartbeats that does what the test says. */
 import type { Input } from '../../core/ownership/port.ts';
-import type { ReadyEips } from '../heartbeat/grip.ts';
+import type { StartHeartbeat } from '../failover/failover-client.ts';
+import type { ReadyEips } from '../heartbeat/gate-controller.ts';
 import type { HeartbeatHooks } from '../heartbeat/heartbeat.ts';
 import type { ThreadData } from '../heartbeat/thread.ts';
-import type { StartHeartbeat } from '../ownership/steward.ts';
 
 export interface FakeThread {
   readonly data: ThreadData;

@@ -1,10 +1,11 @@
 /** What a gateway node should hold that has one policy with an EIP of both families, and a pod under it. */
+
+import type { PolicyView } from '../../core/cluster/view.ts';
 import type { NodeDesired } from '../../core/node/desired.ts';
 import { createNodePlanner } from '../../core/node/desired-for.ts';
 import { nodeInput, podOn } from '../../core/testing/nodes.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
 import { viewOf } from '../../core/testing/world.ts';
-import type { PolicyView } from '../../core/view.ts';
 
 /** The node, and the policies that it was made from. */
 export interface GatewayNode {

@@ -4,12 +4,12 @@ import { Config } from '../../api/config.ts';
 import type { ServerAccess } from '../../runtime/kube/access.ts';
 import type { EventFacts } from '../../runtime/kube/event-recorder.ts';
 import { createKubeClient } from '../../runtime/kube/http-client.ts';
+import { createMetrics } from '../../runtime/metrics/metrics.ts';
 import { type Clock, systemClock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
-import { createMetrics } from '../../runtime/process/metrics.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { Agent, type AgentDeps } from '../agent.ts';
-import type { Kernel } from '../kernel.ts';
+import type { Kernel } from '../kernel/kernel.ts';
 
 /** A running agent. */
 export interface RunningAgent {

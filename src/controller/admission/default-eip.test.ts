@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import type { Eip } from '../../core/cluster/view.ts';
 import { addresses, contains, type IntervalSet, type Ip, poolOf } from '../../core/ip/index.ts';
 import { projectGateway } from '../../core/project/index.ts';
-import type { Eip } from '../../core/view.ts';
 import { chooseDefaultEip } from './default-eip.ts';
 import { configOf, gateway, usualCluster, viewOf } from './testing/cluster.ts';
 

@@ -2,6 +2,8 @@
  * The default EIP of a gateway that does not name one. It is chosen once and written into the spec, so that it stays
  * when the pools change. No chance is involved: the same gateway in the same cluster gets the same default.
  */
+
+import type { Eip, GatewaySpecView, Settings } from '../../core/cluster/view.ts';
 import {
   contains,
   count,
@@ -13,7 +15,6 @@ import {
   nth,
   placeOf,
 } from '../../core/ip/index.ts';
-import type { Eip, GatewaySpecView, Settings } from '../../core/view.ts';
 
 /** What the choice needs to know. */
 export interface DefaultRequest {

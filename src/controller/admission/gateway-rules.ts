@@ -1,8 +1,10 @@
 /** The rules about an EgressGateway that is written, and the one about its deletion. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Reason } from '../../api/reasons.ts';
-import { type Finding, finding, listed } from '../../core/finding.ts';
-import { chooseGateway } from '../../core/gateway-choice.ts';
+import { type Finding, finding, listed } from '../../core/cluster/finding.ts';
+import { matches } from '../../core/cluster/labels.ts';
+import type { GatewaySpecView, GatewayView, PolicyView } from '../../core/cluster/view.ts';
+import { chooseGateway } from '../../core/gateways/choice.ts';
 import {
   compareIps,
   contains,
@@ -13,8 +15,6 @@ import {
   intersection,
   union,
 } from '../../core/ip/index.ts';
-import { matches } from '../../core/labels.ts';
-import type { GatewaySpecView, GatewayView, PolicyView } from '../../core/view.ts';
 import type { Advice, Objection, Rule, Subject } from './rule.ts';
 import { type AdmissionView, addressesOf, familyOff, lookupFor, policiesOf } from './view.ts';
 

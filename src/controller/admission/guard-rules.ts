@@ -1,7 +1,7 @@
 /** The rules about objects that belong to the controller: cluster info, tunnels and slices. */
 import { clusterInfoName } from '../../api/egress-cluster-info.ts';
 import { annotations } from '../../api/names.ts';
-import { finding } from '../../core/finding.ts';
+import { finding } from '../../core/cluster/finding.ts';
 import type { Rule } from './rule.ts';
 
 /** An object by its name. */

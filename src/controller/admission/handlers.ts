@@ -4,9 +4,9 @@
  */
 import { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import { finalizers } from '../../api/names.ts';
-import { chooseGateway } from '../../core/gateway-choice.ts';
+import type { GatewayView, PolicyView } from '../../core/cluster/view.ts';
+import { chooseGateway } from '../../core/gateways/choice.ts';
 import { type ApiObject, projectClusterPolicy, projectGateway, projectPolicy } from '../../core/project/index.ts';
-import type { GatewayView, PolicyView } from '../../core/view.ts';
 import type { JsonPatchOperation } from '../../runtime/kube/client.ts';
 import type { AdmissionRequest, AdmissionVerdict } from '../../runtime/serve/admission-review.ts';
 import { chooseDefaultEip } from './default-eip.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { indexPolicies } from '../../core/policy-index.ts';
+import type { PolicyView } from '../../core/cluster/view.ts';
+import { indexPolicies } from '../../core/policies/policy-index.ts';
+import { shadowsOf } from '../../core/policies/shadows.ts';
 import { projectClusterPolicy, projectPolicy } from '../../core/project/index.ts';
-import { shadowsOf } from '../../core/shadow.ts';
 import { ip } from '../../core/testing/address.ts';
-import type { PolicyView } from '../../core/view.ts';
 import { PolicyRegister } from './policy-register.ts';
 import { configOf, policy, usualCluster, viewOf } from './testing/cluster.ts';
 

@@ -2,11 +2,12 @@
  * PolicyRegister answers the questions of PolicyLookup in a time that does not grow with the number of policies. It is
  * kept in step change by change: to index 5,000 policies anew for every request would cost more than to judge it.
  */
+
+import { ANY } from '../../core/cluster/labels.ts';
+import type { PolicyKey, PolicySpecView, PolicyView } from '../../core/cluster/view.ts';
 import type { Ip } from '../../core/ip/index.ts';
-import { ANY } from '../../core/labels.ts';
-import { SUBNET_TOKEN } from '../../core/policy-index.ts';
-import { comparePrecedence } from '../../core/precedence.ts';
-import type { PolicyKey, PolicySpecView, PolicyView } from '../../core/view.ts';
+import { SUBNET_TOKEN } from '../../core/policies/policy-index.ts';
+import { comparePrecedence } from '../../core/policies/precedence.ts';
 import { addressesOf, type PolicyLookup } from './view.ts';
 
 /** How many policies that come first are compared with a new one; the condition Shadowed has no such limit. */

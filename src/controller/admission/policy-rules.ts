@@ -1,11 +1,11 @@
 /** The rules about an EgressPolicy or EgressClusterPolicy that is written. Its deletion is always allowed. */
-import { type Finding, finding, listed } from '../../core/finding.ts';
-import { chooseGateway } from '../../core/gateway-choice.ts';
+import { type Finding, finding, listed } from '../../core/cluster/finding.ts';
+import type { Eip, GatewaySpecView, GatewayView, PolicySpecView, PolicyView } from '../../core/cluster/view.ts';
+import { chooseGateway } from '../../core/gateways/choice.ts';
 import { contains, difference, formatSet, intersection } from '../../core/ip/index.ts';
-import { indexPolicies } from '../../core/policy-index.ts';
-import { precedenceSentence } from '../../core/precedence.ts';
-import { shadowsOf } from '../../core/shadow.ts';
-import type { Eip, GatewaySpecView, GatewayView, PolicySpecView, PolicyView } from '../../core/view.ts';
+import { indexPolicies } from '../../core/policies/policy-index.ts';
+import { precedenceSentence } from '../../core/policies/precedence.ts';
+import { shadowsOf } from '../../core/policies/shadows.ts';
 import type { Advice, Objection, Rule, Subject } from './rule.ts';
 import { type AdmissionView, familyOff, lookupFor } from './view.ts';
 

@@ -7,7 +7,7 @@
  * edited, whatever has happened around it, and nobody is locked out of repairing something else first.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { Finding } from '../../core/finding.ts';
+import type { Finding } from '../../core/cluster/finding.ts';
 import type { AdmissionVerdict } from '../../runtime/serve/admission-review.ts';
 import type { AdmissionView } from './view.ts';
 

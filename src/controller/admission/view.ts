@@ -2,8 +2,7 @@
  * AdmissionView is what the rules know about the cluster: views of core, and answers to the few questions that would
  * otherwise need a walk over every policy.
  */
-import { chooseGateway, type GatewayLookup, lookupOf } from '../../core/gateway-choice.ts';
-import { type IntervalSet, type Ip, setOfIps, union } from '../../core/ip/index.ts';
+
 import type {
   ClusterRanges,
   GatewayView,
@@ -12,7 +11,9 @@ import type {
   PolicySpecView,
   PolicyView,
   Settings,
-} from '../../core/view.ts';
+} from '../../core/cluster/view.ts';
+import { chooseGateway, type GatewayLookup, lookupOf } from '../../core/gateways/choice.ts';
+import { type IntervalSet, type Ip, setOfIps, union } from '../../core/ip/index.ts';
 
 /** What is known when a request is judged. Reading it changes nothing and costs no call. */
 export interface AdmissionView {

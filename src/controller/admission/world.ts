@@ -6,7 +6,7 @@ import { clusterInfoName } from '../../api/egress-cluster-info.ts';
 import { projectClusterInfo, projectSettings } from '../../core/project/index.ts';
 import type { ConfigSource } from '../../runtime/config/source.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
-import type { Cache, Caches, KeptPolicy } from '../caches.ts';
+import type { Cache, Caches, KeptPolicy } from '../loop/caches.ts';
 import { PolicyRegister } from './policy-register.ts';
 import { type AdmissionView, clusterPartsOf } from './view.ts';
 

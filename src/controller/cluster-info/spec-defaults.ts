@@ -8,8 +8,8 @@ import { clusterInfoName, type EgressClusterInfoSpec } from '../../api/egress-cl
 import { resourceOf } from '../../api/kinds.ts';
 import { isConflict } from '../../runtime/kube/api-error.ts';
 import type { KubeObject } from '../../runtime/kube/resource.ts';
-import type { KeptClusterInfo } from '../caches.ts';
-import type { PartDeps } from '../part.ts';
+import type { KeptClusterInfo } from '../loop/caches.ts';
+import type { PartDeps } from '../loop/control-loop.ts';
 
 /** The name under which the spec is applied. */
 export const specManager = 'sallyport-configuration';

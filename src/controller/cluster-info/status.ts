@@ -1,9 +1,9 @@
 /** The status that EgressClusterInfo should show: the ignore set of core, and a condition that says what was found where. Pure. */
 import type { EgressClusterInfoSpec, EgressClusterInfoStatus } from '../../api/egress-cluster-info.ts';
-import { conditionsOf } from '../../core/conditions.ts';
-import type { Finding } from '../../core/finding.ts';
-import { compareText } from '../../core/hash.ts';
-import { type ClusterFacts, type IgnoreSet, ignoreSetOf } from '../../core/ignore-set.ts';
+import type { Finding } from '../../core/cluster/finding.ts';
+import { type ClusterFacts, type IgnoreSet, ignoreSetOf } from '../../core/cluster/ignore-set.ts';
+import { conditionsOf } from '../../core/status/conditions.ts';
+import { compareText } from '../../core/values/hash.ts';
 import type { Ownership } from '../../runtime/kube/owned-status.ts';
 
 /** Everything that the status follows from. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ElectoratePlan } from '../../core/electorate.ts';
-import { createMetrics } from '../../runtime/process/metrics.ts';
+import type { ElectoratePlan } from '../../core/ownership/electorate.ts';
+import { createMetrics } from '../../runtime/metrics/metrics.ts';
 import { observeElectorate } from './gauges.ts';
 
 test('the gauges show the electorate and who is waited for, and 0 on a replica that does not lead', async () => {

@@ -1,7 +1,7 @@
 /** How the electorate stands, as metrics: an electorate that waits for long cannot replace a voter that is lost. */
-import type { ElectoratePlan } from '../../core/electorate.ts';
+import type { ElectoratePlan } from '../../core/ownership/electorate.ts';
+import type { Metrics } from '../../runtime/metrics/metrics.ts';
 import type { MetricDefinition } from '../../runtime/process/metric-definitions.ts';
-import type { Metrics } from '../../runtime/process/metrics.ts';
 
 /** The gauges of the electorate. Names are an interface, as in metric-definitions.ts. */
 export const electorateGauges = {

@@ -2,9 +2,9 @@
  * Members is the Membership that follows the caches: who is under which policy, as far as this process knows now. Every
  * replica has one from its start, so that a new leader starts from a complete one.
  */
-import type { PolicyKey } from '../../core/view.ts';
+import type { PolicyKey } from '../../core/cluster/view.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
-import type { Caches, KeptPolicy } from '../caches.ts';
+import type { Caches, KeptPolicy } from '../loop/caches.ts';
 import { Membership } from './membership.ts';
 
 /** What others may ask. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { endpointsOf } from '../../core/endpoints.ts';
+import type { NamespaceView, PodView, PolicyKey, PolicyView } from '../../core/cluster/view.ts';
 import { projectClusterPolicy, projectPod, projectPolicy } from '../../core/project/index.ts';
+import { endpointsOf } from '../../core/slices/endpoints.ts';
 import { policyObject } from '../../core/testing/objects.ts';
-import type { NamespaceView, PodView, PolicyKey, PolicyView } from '../../core/view.ts';
 import { Membership } from './membership.ts';
 
 interface PodShape {

@@ -4,12 +4,12 @@
  * namespaces in any order, and answers each time which policies now have other endpoints.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { type Endpoint, endpointOf } from '../../core/endpoints.ts';
-import { compareText } from '../../core/hash.ts';
-import { ANY, type Labels, matches, tokensOfLabels } from '../../core/labels.ts';
-import { appliesTo, isSource, SUBNET_TOKEN } from '../../core/policy-index.ts';
-import type { PodView, PolicyKey, PolicyView } from '../../core/view.ts';
-import { Cabinet } from './cabinet.ts';
+import { ANY, type Labels, matches, tokensOfLabels } from '../../core/cluster/labels.ts';
+import type { PodView, PolicyKey, PolicyView } from '../../core/cluster/view.ts';
+import { appliesTo, isSource, SUBNET_TOKEN } from '../../core/policies/policy-index.ts';
+import { type Endpoint, endpointOf } from '../../core/slices/endpoints.ts';
+import { compareText } from '../../core/values/hash.ts';
+import { Cabinet } from './label-index.ts';
 
 interface Member {
   readonly pod: PodView;

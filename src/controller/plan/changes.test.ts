@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { finalizers } from '../../api/names.ts';
-import type { Plan } from '../../core/plan.ts';
+import type { Plan } from '../../core/plan/plan.ts';
 import { type ApiObject, projectGateway, projectPolicy, projectTunnel } from '../../core/project/index.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
-import { type Identity, identityOf, type Kept } from '../caches.ts';
+import { type Identity, identityOf, type Kept } from '../loop/caches.ts';
 import type { Change } from './change.ts';
 import { canWaitLonger, eipsIn, gatewayChanges } from './gateway-changes.ts';
 import { canWait, isForPeople, type PolicyFacts, policyChanges } from './policy-changes.ts';

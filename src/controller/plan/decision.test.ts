@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Config } from '../../api/config.ts';
 import type { PolicyStatus } from '../../api/policy.ts';
-import { recordPolicy } from '../../core/record.ts';
+import { recordPolicy } from '../../core/status/record.ts';
 import { gatewayObject, nodeObject, policyObject } from '../../core/testing/objects.ts';
 import { Decider } from './decision.ts';
 import { MemoryCaches } from './testing/memory-caches.ts';

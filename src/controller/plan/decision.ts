@@ -4,14 +4,14 @@
  */
 import type { Config } from '../../api/config.ts';
 import { clusterInfoName } from '../../api/egress-cluster-info.ts';
-import type { GatewayPlan } from '../../core/gateway-plan.ts';
+import type { ClusterView, RecordedTunnel, TunnelView } from '../../core/cluster/view.ts';
 import { remember } from '../../core/node/remember.ts';
-import { createPlanner, type NextPlan, type Plan } from '../../core/plan.ts';
-import { isSamePolicyPlan, type PolicyPlan } from '../../core/policy-plan.ts';
+import type { GatewayPlan } from '../../core/plan/gateway-plan.ts';
+import { createPlanner, type NextPlan, type Plan } from '../../core/plan/plan.ts';
+import { isSamePolicyPlan, type PolicyPlan } from '../../core/plan/policy-plan.ts';
 import { projectClusterInfo, projectSettings } from '../../core/project/index.ts';
-import type { TunnelPlan } from '../../core/tunnels.ts';
-import type { ClusterView, RecordedTunnel, TunnelView } from '../../core/view.ts';
-import type { Caches, KeptTunnel } from '../caches.ts';
+import type { TunnelPlan } from '../../core/tunnels/tunnels.ts';
+import type { Caches, KeptTunnel } from '../loop/caches.ts';
 import type { Heartbeats } from './heartbeats.ts';
 import { PolicyViews } from './policy-views.ts';
 

@@ -1,11 +1,11 @@
 /** What has to be written to a gateway: its finalizer, and the status that shows what it carries. */
 import type { EgressGatewayStatus } from '../../api/egress-gateway.ts';
 import { finalizers } from '../../api/names.ts';
-import { conditionsOf } from '../../core/conditions.ts';
-import type { GatewayPlan } from '../../core/gateway-plan.ts';
-import { recordGateway } from '../../core/record.ts';
+import type { GatewayPlan } from '../../core/plan/gateway-plan.ts';
+import { conditionsOf } from '../../core/status/conditions.ts';
+import { recordGateway } from '../../core/status/record.ts';
 import { isSame, type Ownership, shows } from '../../runtime/kube/owned-status.ts';
-import type { KeptGateway } from '../caches.ts';
+import type { KeptGateway } from '../loop/caches.ts';
 import type { Change } from './change.ts';
 import type { Decided } from './decision.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Plan } from '../../core/plan.ts';
+import type { Plan } from '../../core/plan/plan.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
-import { createMetrics } from '../../runtime/process/metrics.ts';
+import { createMetrics } from '../../runtime/metrics/metrics.ts';
 import { observePlan, planGauges } from './gauges.ts';
 
 const gateways = [gatewayObject('g', { ipv4: ['10.6.1.1-10.6.1.9'] })];

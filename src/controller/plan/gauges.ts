@@ -1,8 +1,9 @@
 /** What the last decision came to, as metrics. Durations, writes and conflicts are metrics of the runtime already. */
-import type { PoolUsage } from '../../core/gateway-plan.ts';
-import type { Plan } from '../../core/plan.ts';
+import type { PoolUsage } from '../../core/plan/gateway-plan.ts';
+import type { Plan } from '../../core/plan/plan.ts';
+import type { Metrics } from '../../runtime/metrics/metrics.ts';
+import type { SetValue } from '../../runtime/process/instruments.ts';
 import type { MetricDefinition } from '../../runtime/process/metric-definitions.ts';
-import type { Metrics, SetValue } from '../../runtime/process/metrics.ts';
 import { verdictOf } from './policy-changes.ts';
 
 /** The gauges of a plan. Names are an interface, as in metric-definitions.ts. */

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import { projectTunnel } from '../../core/project/index.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
-import { identityOf, type KeptTunnel } from '../caches.ts';
+import { identityOf, type KeptTunnel } from '../loop/caches.ts';
 import { type HeartbeatSource, Heartbeats } from './heartbeats.ts';
 
 const timeoutMs = 15_000;

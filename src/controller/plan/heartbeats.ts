@@ -4,10 +4,11 @@
  * them when it is dead. Silence that may be our own does not count. Agents that watch each other have more time: they act
  * by themselves, sooner and with better knowledge, and one that is only being updated should find everything as it was.
  */
-import { isSameSet } from '../../core/same.ts';
-import type { TunnelView } from '../../core/view.ts';
+
+import type { TunnelView } from '../../core/cluster/view.ts';
+import { isSameSet } from '../../core/values/equality.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
-import type { Cache, KeptTunnel } from '../caches.ts';
+import type { Cache, KeptTunnel } from '../loop/caches.ts';
 
 /** Where heartbeats are seen. */
 export interface HeartbeatSource {

@@ -7,12 +7,12 @@ import type { ReconcileResult } from '../../runtime/control/controller.ts';
 import type { EventFacts } from '../../runtime/kube/event-recorder.ts';
 import type { AnyStatus } from '../../runtime/kube/owned-status.ts';
 import { apiVersionOf, refOf } from '../../runtime/kube/resource.ts';
-import type { Cache, Identity, Kept } from '../caches.ts';
-import type { PartDeps } from '../part.ts';
+import type { Cache, Identity, Kept } from '../loop/caches.ts';
+import type { PartDeps } from '../loop/control-loop.ts';
 import type { Change } from './change.ts';
 import type { Decision } from './decision.ts';
-import type { Happening } from './happenings.ts';
-import { Turns } from './turns.ts';
+import type { Happening } from './events.ts';
+import { Turns } from './write-priority.ts';
 import { isLostRace, Writer, type WriterOptions } from './writer.ts';
 
 /** What a loop does, and for which kind. */

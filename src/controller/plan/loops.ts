@@ -1,14 +1,14 @@
 /** The loops of the plan: tunnels (a), gateways and policies (b). Each is a table of pure functions for one kind. */
 import { finalizers } from '../../api/names.ts';
-import { recordPolicy } from '../../core/record.ts';
-import type { Identity } from '../caches.ts';
+import { recordPolicy } from '../../core/status/record.ts';
+import type { Identity } from '../loop/caches.ts';
+import type { PartDeps } from '../loop/control-loop.ts';
 import type { Members } from '../membership/members.ts';
-import type { PartDeps } from '../part.ts';
+import { type EpochHeld, gatewayHappenings, policyHappenings, tunnelHappenings } from './events.ts';
 import { canWaitLonger, eipsIn, gatewayChanges, gatewayOwnership } from './gateway-changes.ts';
-import { type EpochHeld, gatewayHappenings, policyHappenings, tunnelHappenings } from './happenings.ts';
 import { Loop } from './loop.ts';
 import { canWait, isForPeople, policyChanges, policyOwnership } from './policy-changes.ts';
-import type { ProgressBook } from './progress.ts';
+import type { ProgressBook } from './rollout-tracker.ts';
 import { tunnelChanges, tunnelOwnership } from './tunnel-changes.ts';
 
 /** Every policy changes its gateway: the view of it may be a little behind. */

@@ -6,7 +6,7 @@ import { gatewayObject, policyObject } from '../../core/testing/objects.ts';
 import type { KubeObject } from '../../runtime/kube/resource.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
-import { type Identity, identityOf, type Kept } from '../caches.ts';
+import { type Identity, identityOf, type Kept } from '../loop/caches.ts';
 import type { Decision, Input } from './decision.ts';
 import { Planner, type PlannerDeps } from './planner.ts';
 

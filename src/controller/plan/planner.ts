@@ -5,8 +5,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Watch } from '../../runtime/control/watch.ts';
 import { wait } from '../../runtime/process/clock.ts';
-import type { Cache, Caches, Kept } from '../caches.ts';
-import type { PartDeps } from '../part.ts';
+import type { Cache, Caches, Kept } from '../loop/caches.ts';
+import type { PartDeps } from '../loop/control-loop.ts';
 import type { Decider, Decision, Input } from './decision.ts';
 import { Gathering } from './gathering.ts';
 import type { Heartbeats } from './heartbeats.ts';

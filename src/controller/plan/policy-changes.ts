@@ -1,12 +1,12 @@
 /** What has to be written to a policy so that it shows what was decided about it. */
 import type { PolicyStatus } from '../../api/policy.ts';
-import { conditionsOf, type Findings } from '../../core/conditions.ts';
-import { type Finding, isGood } from '../../core/finding.ts';
-import type { PolicyPlan } from '../../core/policy-plan.ts';
-import { type Progress, programmedFinding } from '../../core/programmed.ts';
-import { recordPolicy } from '../../core/record.ts';
+import { type Finding, isGood } from '../../core/cluster/finding.ts';
+import type { PolicyPlan } from '../../core/plan/policy-plan.ts';
+import { conditionsOf, type Findings } from '../../core/status/conditions.ts';
+import { type Progress, programmedFinding } from '../../core/status/programmed.ts';
+import { recordPolicy } from '../../core/status/record.ts';
 import { isSame, type Ownership, shows } from '../../runtime/kube/owned-status.ts';
-import type { KeptPolicy } from '../caches.ts';
+import type { KeptPolicy } from '../loop/caches.ts';
 import type { Change } from './change.ts';
 import type { Decided } from './decision.ts';
 

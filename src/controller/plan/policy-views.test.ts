@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { createPlanner } from '../../core/plan.ts';
+import { createPlanner } from '../../core/plan/plan.ts';
 import { projectClusterPolicy, projectPolicy } from '../../core/project/index.ts';
-import { recordPolicy } from '../../core/record.ts';
+import { recordPolicy } from '../../core/status/record.ts';
 import { gatewayObject, nodeObject, policyObject, worldOf } from '../../core/testing/objects.ts';
 import { viewOf } from '../../core/testing/world.ts';
 import type { KubeObject } from '../../runtime/kube/resource.ts';
 import { Store } from '../../runtime/kube/store.ts';
-import { identityOf, type KeptPolicy } from '../caches.ts';
+import { identityOf, type KeptPolicy } from '../loop/caches.ts';
 import { PolicyViews } from './policy-views.ts';
 
 const gateway = gatewayObject('g', { ipv4: ['10.6.1.1-10.6.1.9'] });

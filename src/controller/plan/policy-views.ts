@@ -2,11 +2,12 @@
  * PolicyViews are the policies as a decision sees them: what the caches hold, with the bindings that were decided last where
  * the caches do not show them yet. Of thousands of policies only those are read that changed.
  */
+
+import type { Eip, PolicyView, RecordedBinding } from '../../core/cluster/view.ts';
 import { standFor } from '../../core/ownership/node-group.ts';
-import type { PolicyPlan } from '../../core/policy-plan.ts';
-import type { PolicyChange } from '../../core/policy-plans.ts';
-import type { Eip, PolicyView, RecordedBinding } from '../../core/view.ts';
-import type { Cache, KeptPolicy } from '../caches.ts';
+import type { PolicyPlan } from '../../core/plan/policy-plan.ts';
+import type { PolicyChange } from '../../core/plan/policy-plans.ts';
+import type { Cache, KeptPolicy } from '../loop/caches.ts';
 
 /** The policies of one cache, and the views that were made of them; both in the order of the cache. */
 interface Looked {

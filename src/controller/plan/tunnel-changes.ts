@@ -1,11 +1,11 @@
 /** What has to be done to the EgressTunnel of a node: make it, replace it, remove it, or write its status. */
 import type { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import { finalizers } from '../../api/names.ts';
-import { conditionsOf } from '../../core/conditions.ts';
-import { recordTunnel } from '../../core/record.ts';
-import type { TunnelPlan } from '../../core/tunnels.ts';
+import { conditionsOf } from '../../core/status/conditions.ts';
+import { recordTunnel } from '../../core/status/record.ts';
+import type { TunnelPlan } from '../../core/tunnels/tunnels.ts';
 import { type Ownership, shows } from '../../runtime/kube/owned-status.ts';
-import type { KeptTunnel } from '../caches.ts';
+import type { KeptTunnel } from '../loop/caches.ts';
 import type { Change } from './change.ts';
 
 /** The part of the status of a tunnel that the plan decides; the parent, heartbeat and report are the agent's. */

@@ -2,13 +2,13 @@
  * Writer carries changes out for one kind. Everything it sends names the uid of the object it means, so a write that
  * comes too late changes nothing; losing such a race is normal and is told by `isLostRace`.
  */
-import { compareRevisions } from '../../core/revision.ts';
+import { compareRevisions } from '../../core/status/revision.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { KubeClient } from '../../runtime/kube/client.ts';
 import { type AnyStatus, clearing, type Ownership } from '../../runtime/kube/owned-status.ts';
 import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
 import { assertNever } from '../../runtime/process/bug.ts';
-import { type Identity, identityOf, type Kept } from '../caches.ts';
+import { type Identity, identityOf, type Kept } from '../loop/caches.ts';
 import type { Change } from './change.ts';
 
 /** What is written, and as whom. */

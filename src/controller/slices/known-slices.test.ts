@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { policyKey } from '../../core/view.ts';
+import { policyKey } from '../../core/cluster/view.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
-import type { KeptSlice } from '../caches.ts';
+import type { KeptSlice } from '../loop/caches.ts';
 import { KnownSlices } from './known-slices.ts';
 
 const slice = (policy: string, { uid = 'u', generation = 1 } = {}): KeptSlice => ({

@@ -3,10 +3,10 @@
  * just written: work on a policy ends only then, so the next work on it never packs from an older state. Otherwise a
  * pod that comes a millisecond after another could be put into a second slice while it is already in the first.
  */
-import type { PolicyKey } from '../../core/view.ts';
+import type { PolicyKey } from '../../core/cluster/view.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
 import { type Clock, wait } from '../../runtime/process/clock.ts';
-import type { KeptSlice } from '../caches.ts';
+import type { KeptSlice } from '../loop/caches.ts';
 import { policyOfSlice } from './slice-object.ts';
 
 /** One write that the caches have to show: this generation of this object, or that the object is gone. */

@@ -1,14 +1,15 @@
 /** Brings the slices of one policy to where they should be: pack (pure), write what differs, wait until it is seen. */
-import type { Endpoint } from '../../core/endpoints.ts';
-import { packSlices, type Slice, type SliceChanges } from '../../core/slices.ts';
-import type { PolicyKey, PolicyView } from '../../core/view.ts';
+
+import type { PolicyKey, PolicyView } from '../../core/cluster/view.ts';
+import type { Endpoint } from '../../core/slices/endpoints.ts';
+import { packSlices, type Slice, type SliceChanges } from '../../core/slices/slices.ts';
 import type { ReconcileResult } from '../../runtime/control/controller.ts';
 import { ApiError, isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { KubeClient } from '../../runtime/kube/client.ts';
 import { keyOf, refKey } from '../../runtime/kube/resource.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Log } from '../../runtime/process/log.ts';
-import type { KeptSlice } from '../caches.ts';
+import type { KeptSlice } from '../loop/caches.ts';
 import type { KnownSlices, Write } from './known-slices.ts';
 import { isMarkedFor, sliceObject, sliceOf, slicePrefixOf, sliceResourceOf } from './slice-object.ts';
 

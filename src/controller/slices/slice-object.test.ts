@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { PolicyView } from '../../core/cluster/view.ts';
 import { projectClusterPolicy, projectPolicy } from '../../core/project/index.ts';
 import { policyObject } from '../../core/testing/objects.ts';
-import type { PolicyView } from '../../core/view.ts';
-import type { KeptSlice } from '../caches.ts';
+import type { KeptSlice } from '../loop/caches.ts';
 import { changesOf } from './reconcile.ts';
 import { isMarkedFor, policyOfSlice, sliceObject, slicePrefixOf } from './slice-object.ts';
 

@@ -1,12 +1,12 @@
 /** Between slices as core packs them and the objects on the API server: names, label, owner. Pure. */
 import { resourceOf } from '../../api/kinds.ts';
 import { labels } from '../../api/names.ts';
-import type { Endpoint } from '../../core/endpoints.ts';
-import { hashText } from '../../core/hash.ts';
-import type { Slice } from '../../core/slices.ts';
-import { type PolicyKey, type PolicyView, policyKey } from '../../core/view.ts';
+import { type PolicyKey, type PolicyView, policyKey } from '../../core/cluster/view.ts';
+import type { Endpoint } from '../../core/slices/endpoints.ts';
+import type { Slice } from '../../core/slices/slices.ts';
+import { hashText } from '../../core/values/hash.ts';
 import { apiVersionOf, type KubeObject, type OwnerReference, type Resource } from '../../runtime/kube/resource.ts';
-import type { KeptSlice } from '../caches.ts';
+import type { KeptSlice } from '../loop/caches.ts';
 
 /** A slice as it is written. */
 export type SliceObject = KubeObject & { readonly endpoints: readonly Endpoint[] };

@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { explainPod } from '../explain.ts';
+import { explainPod } from '../explain/explain.ts';
 import { familyOf } from '../ip/index.ts';
-import type { PacketOutcome } from '../outcome.ts';
-import { plan } from '../plan.ts';
+import { plan } from '../plan/plan.ts';
+import type { PacketOutcome } from '../policies/outcome.ts';
 import { ip } from '../testing/address.ts';
 import { type Cluster, clusterFrom, destinations, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
 import { desireds } from '../testing/nodes.ts';

@@ -2,13 +2,14 @@
  * Bindings: which slot belongs to which policy, and which node serves it. The statuses of policies record them; who owns an
  * EIP now may be known earlier than it is recorded.
  */
-import { Census } from '../census.ts';
+
+import type { PolicySpecView, PolicyView } from '../cluster/view.ts';
+import { type Exchanged, exchangedBetween, keysOfEither, MapJournal } from '../incremental/change-log.ts';
+import { Census } from '../incremental/ref-counted-set.ts';
 import type { Ip } from '../ip/index.ts';
-import { type Exchanged, exchangedBetween, keysOfEither, MapJournal } from '../journal.ts';
 import { ownershipKey } from '../ownership/node-group.ts';
-import type { PolicyIndex, ReadPolicy } from '../policy-index.ts';
-import { compareAge } from '../precedence.ts';
-import type { PolicySpecView, PolicyView } from '../view.ts';
+import type { PolicyIndex, ReadPolicy } from '../policies/policy-index.ts';
+import { compareAge } from '../policies/precedence.ts';
 
 /** A policy that has a slot and a node. */
 export interface Binding {

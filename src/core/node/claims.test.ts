@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { finding } from '../finding.ts';
+import { finding } from '../cluster/finding.ts';
 import { ip } from '../testing/address.ts';
 import { nodeInput, nodeSettings } from '../testing/nodes.ts';
 import { desiredOf, hostOf, problemsOf, smallCluster } from '../testing/small-cluster.ts';

@@ -3,9 +3,9 @@
  * that may not be claimed has no address here and no entry for its slots, so that their packets are dropped. One that the
  * network is merely being asked about has no address either, and where there is a gate, which is shut, all else.
  */
-import { finding } from '../finding.ts';
+import { finding } from '../cluster/finding.ts';
+import { ofPair } from '../cluster/view.ts';
 import { contains, emptySet, type IntervalSet, type Ip, parseCidrMasking, parseSet, positionOf } from '../ip/index.ts';
-import { ofPair } from '../view.ts';
 import type { Claim, NodeProblem } from './desired.ts';
 import type { Group } from './groups.ts';
 import { type HostView, type NodeInput, type NodeOwnership, type NodeSettings, parentIn } from './input.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { formatSet } from '../ip/index.ts';
-import { indexPolicies } from '../policy-index.ts';
+import { indexPolicies } from '../policies/policy-index.ts';
 import { projectClusterPolicy, projectPolicy } from '../project/index.ts';
 import { podOn } from '../testing/nodes.ts';
 import { type PolicyShape, policyObject } from '../testing/objects.ts';

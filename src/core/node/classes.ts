@@ -2,14 +2,21 @@
  * A class is the ordered list of policies that a source is under. Sources with the same list share the class and all of
  * its destinations, so a pod costs one element, however many policies it is under.
  */
-import { assignDistinct } from '../distinct.ts';
-import { compareText, hashText } from '../hash.ts';
+
+import type { Labels } from '../cluster/labels.ts';
+import type { PodView, PolicyView } from '../cluster/view.ts';
 import type { Interval, IntervalSet, Ip } from '../ip/index.ts';
 import { setOf } from '../ip/index.ts';
-import type { Labels } from '../labels.ts';
-import { byPrecedence, type PolicyIndex, policiesOfPod, type ReadPolicy, SUBNET_TOKEN } from '../policy-index.ts';
-import { isSameList } from '../same.ts';
-import type { PodView, PolicyView } from '../view.ts';
+import {
+  byPrecedence,
+  type PolicyIndex,
+  policiesOfPod,
+  type ReadPolicy,
+  SUBNET_TOKEN,
+} from '../policies/policy-index.ts';
+import { assignDistinct } from '../values/assign-unique.ts';
+import { isSameList } from '../values/equality.ts';
+import { compareText, hashText } from '../values/hash.ts';
 import { CLASSES } from './numbers.ts';
 
 /** Policies in order of precedence, and their keys as one text that names the class. */

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { finding } from '../finding.ts';
+import { finding } from '../cluster/finding.ts';
+import type { ClusterView } from '../cluster/view.ts';
 import { desiredText } from '../testing/desired-text.ts';
 import { nodeInput, nodeSettings } from '../testing/nodes.ts';
 import { desiredOf, hostOf, problemsOf, smallCluster, smallPods } from '../testing/small-cluster.ts';
-import type { ClusterView } from '../view.ts';
 import type { NodeDesired } from './desired.ts';
 import { createNodePlanner } from './desired-for.ts';
 import type { NodeInput } from './input.ts';

@@ -3,13 +3,14 @@
  * of its own. Each remembers its last call, so that a change costs only the steps that depend on it: of a new pod, its
  * own elements; of a policy, the index, its slot, and the classes that have it.
  */
-import { compareText } from '../hash.ts';
+
+import type { Labels } from '../cluster/labels.ts';
+import { insideOf, outsideOf } from '../cluster/outside.ts';
+import type { ClusterRanges, NamespaceView } from '../cluster/view.ts';
 import { emptySet, familyOf, type Ip } from '../ip/index.ts';
-import type { Labels } from '../labels.ts';
-import { insideOf, outsideOf } from '../outside.ts';
-import { createPolicyIndexer } from '../policy-index.ts';
-import { isSameList, isSameSet } from '../same.ts';
-import type { ClusterRanges, NamespaceView } from '../view.ts';
+import { createPolicyIndexer } from '../policies/policy-index.ts';
+import { isSameList, isSameSet } from '../values/equality.ts';
+import { compareText } from '../values/hash.ts';
 import { asRecorded, type Bindings, createBindings } from './bindings.ts';
 import { createHoldings } from './claims.ts';
 import { type Class, type ClassByAddress, createClassifier, haveSameClasses, type Net, netsOf } from './classes.ts';

@@ -3,9 +3,9 @@
  * desired-for.ts makes it; src/dataplane compares it with the kernel and makes it so. Lists are sorted and hold no doubles;
  * maps have no order.
  */
-import type { Finding } from '../finding.ts';
+import type { Finding } from '../cluster/finding.ts';
+import type { PolicyKey } from '../cluster/view.ts';
 import type { Ip, IpFamily, Ipv6 } from '../ip/index.ts';
-import type { PolicyKey } from '../view.ts';
 import type { ExistingRules } from './existing.ts';
 
 /** What one node should hold. */

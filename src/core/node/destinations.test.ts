@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { outsideOf } from '../outside.ts';
+import { outsideOf } from '../cluster/outside.ts';
+import type { PolicyView } from '../cluster/view.ts';
 import { projectClusterInfo, projectPolicy } from '../project/index.ts';
 import { type PolicyShape, policyObject } from '../testing/objects.ts';
-import type { PolicyView } from '../view.ts';
 import { classOf } from './classes.ts';
 import { createDestinations, destinationsOf } from './destinations.ts';
 

@@ -2,8 +2,9 @@
  * Destinations: where the traffic of a class goes, as disjoint ranges. The kernel finds the range of a packet in one
  * lookup and knows no precedence, so precedence is worked out here.
  */
+
+import type { PolicyView } from '../cluster/view.ts';
 import { difference, emptySet, formatSet, type IntervalSet, type IpFamily, ofFamily, union } from '../ip/index.ts';
-import type { PolicyView } from '../view.ts';
 import type { Class } from './classes.ts';
 
 /** Some destinations of a class, also as nft writes ranges, and the policy that decides about them. */

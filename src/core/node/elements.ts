@@ -1,4 +1,7 @@
 /** The elements of the table of a node: what is decided, in the words of the containers in desired.ts. */
+
+import type { PolicyView } from '../cluster/view.ts';
+import { exchangedBetween, keysOfEither, keysToCompare, MapJournal } from '../incremental/change-log.ts';
 import {
   familyOf,
   formatSet,
@@ -9,8 +12,6 @@ import {
   isIpv6,
   ofFamily,
 } from '../ip/index.ts';
-import { exchangedBetween, keysOfEither, keysToCompare, MapJournal } from '../journal.ts';
-import type { PolicyView } from '../view.ts';
 import type { Binding, Bindings } from './bindings.ts';
 import type { Source } from './claims.ts';
 import { assignClassNumbers, type ClassByAddress, type Net } from './classes.ts';

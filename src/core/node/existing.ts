@@ -7,10 +7,11 @@
  *   opened without a policy that is about it is cut. After a boot that is every pod.
  * - A pod that the kernel knew before has come under a policy now: `onExistingConnections` of the policy decides.
  */
+
+import { UNROUTED } from '../cluster/outside.ts';
+import type { NamespaceView, PodView, PolicyView } from '../cluster/view.ts';
 import { contains, familyOf, type IntervalSet, type Ip, type IpFamily } from '../ip/index.ts';
-import { UNROUTED } from '../outside.ts';
-import { isSource } from '../policy-index.ts';
-import type { NamespaceView, PodView, PolicyView } from '../view.ts';
+import { isSource } from '../policies/policy-index.ts';
 import type { Class, ClassByAddress, Net } from './classes.ts';
 import type { Destinations } from './destinations.ts';
 import { DROP, KIND_MASK, LEAVE_ALONE, REPLY_KIND, SLOT_KIND } from './numbers.ts';

@@ -3,7 +3,7 @@
  * used. A number that has just become free is the last to be given again: routes change before rules do, and for a
  * moment packets of the old gateway node would go to the new one.
  */
-import { compareText } from '../hash.ts';
+import { compareText } from '../values/hash.ts';
 import { GATEWAY_NUMBERS } from './numbers.ts';
 
 /** A number for every node, as far as they go. The previous map itself comes back when it says the same. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { exchangedBetween, MapJournal } from '../journal.ts';
+import { exchangedBetween, MapJournal } from '../incremental/change-log.ts';
 import { ip } from '../testing/address.ts';
 import type { Binding } from './bindings.ts';
 import { createGroups, type Group } from './groups.ts';

@@ -3,10 +3,10 @@
  * an EIP, and what becomes of it is decided once.
  */
 
+import type { Eip } from '../cluster/view.ts';
+import { keysToCompare, ListJournal } from '../incremental/change-log.ts';
 import type { Ip } from '../ip/index.ts';
-import { keysToCompare, ListJournal } from '../journal.ts';
 import { nodeGroupOf, ownershipKey } from '../ownership/node-group.ts';
-import type { Eip } from '../view.ts';
 import type { Binding, Bindings } from './bindings.ts';
 import type { NodeOwnership } from './input.ts';
 

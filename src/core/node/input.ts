@@ -1,8 +1,8 @@
 /** NodeInput: what NodeDesired is made from. Everything the agent of a node knows, already read. */
-import type { Finding } from '../finding.ts';
+import type { Finding } from '../cluster/finding.ts';
+import type { AddressPair, ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../cluster/view.ts';
 import type { Ip } from '../ip/index.ts';
 import type { Held } from '../ownership/port.ts';
-import type { AddressPair, ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../view.ts';
 
 /**
  * What the agent of a node knows. Lists keep their identity while nothing in them changes: the work of the last call is

@@ -2,11 +2,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import type { PolicyView } from '../cluster/view.ts';
+import { ListJournal, touchedBetween } from '../incremental/change-log.ts';
 import { emptySet, type IntervalSet, intersection, parseCidr, parseSet, union } from '../ip/index.ts';
-import { ListJournal, touchedBetween } from '../journal.ts';
 import { type Cluster, clusterFrom, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
 import { nodeInput, podOn } from '../testing/nodes.ts';
-import type { PolicyView } from '../view.ts';
 import type { NodeDesired } from './desired.ts';
 import { createNodePlanner } from './desired-for.ts';
 import type { NodeInput } from './input.ts';

@@ -1,7 +1,8 @@
 /** The network part of a node: its two devices, and the ways from worker to gateway node and back. */
-import { compareText } from '../hash.ts';
+
+import { ofPair } from '../cluster/view.ts';
 import { familyOf, type IpFamily, isIpv6 } from '../ip/index.ts';
-import { ofPair } from '../view.ts';
+import { compareText } from '../values/hash.ts';
 import type {
   Claim,
   ForwardingDesired,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { SLOTS } from '../slots.ts';
+import { SLOTS } from '../gateways/slots.ts';
 import {
   classMark,
   DROP,

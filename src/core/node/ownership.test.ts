@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { finding } from '../finding.ts';
+import { finding } from '../cluster/finding.ts';
+import type { ClusterView } from '../cluster/view.ts';
 import type { Ip } from '../ip/index.ts';
 import { ownershipKey } from '../ownership/node-group.ts';
 import { recordedEips } from '../ownership/planned.ts';
@@ -10,7 +11,6 @@ import type { Held } from '../ownership/port.ts';
 import { clusterFrom, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
 import { nodeInput } from '../testing/nodes.ts';
 import { desiredOf, smallCluster } from '../testing/small-cluster.ts';
-import type { ClusterView } from '../view.ts';
 import type { NodeDesired } from './desired.ts';
 import { createNodePlanner } from './desired-for.ts';
 import type { NodeOwnership } from './input.ts';

@@ -1,8 +1,8 @@
 /** Reach: which nodes this node gets to through its tunnel, and the numbers of the gateway nodes among them. */
-import type { Decided } from '../finding.ts';
-import { isSameSet } from '../same.ts';
-import { isInUse } from '../tunnels.ts';
-import type { TunnelView } from '../view.ts';
+import type { Decided } from '../cluster/finding.ts';
+import type { TunnelView } from '../cluster/view.ts';
+import { isInUse } from '../tunnels/tunnels.ts';
+import { isSameSet } from '../values/equality.ts';
 import { assignGatewayNumbers } from './gateway-numbers.ts';
 import type { NodeInput, NodeSettings } from './input.ts';
 import { remember } from './remember.ts';

@@ -2,9 +2,10 @@
  * Switching: the elements of a node when EIPs have got another owner, from those that it holds. It touches nothing but
  * where slots go, so that a take-over need not wait until everything was decided anew; the next pass comes to the same.
  */
+
+import type { PolicyView } from '../cluster/view.ts';
 import type { Ip } from '../ip/index.ts';
 import { ownershipKey } from '../ownership/node-group.ts';
-import type { PolicyView } from '../view.ts';
 import { nodeOf, type Owners } from './bindings.ts';
 import type { TableElements } from './desired.ts';
 import { gatewayMark, markText, slotMark, snatMark } from './numbers.ts';

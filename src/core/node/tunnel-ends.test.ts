@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { AddressPair } from '../cluster/view.ts';
 import { smallCluster } from '../testing/small-cluster.ts';
-import type { AddressPair } from '../view.ts';
 import { canReach, endsOf, factsOf, haveSameEnds, type TunnelFacts } from './tunnel-ends.ts';
 
 const both = { hasIpv4: true, hasIpv6: true };

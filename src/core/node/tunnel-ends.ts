@@ -2,11 +2,11 @@
  * TunnelEnd: the tunnel of a node with everything that others need to send to it. A tunnel that lacks something is no
  * end yet: nothing is sent to it, and no entry is made for it.
  */
-import { type Decided, decided, refusedWith } from '../finding.ts';
-import { compareText } from '../hash.ts';
+import { type Decided, decided, refusedWith } from '../cluster/finding.ts';
+import type { AddressPair, TunnelView } from '../cluster/view.ts';
 import { familyOf, type Ip, type IpFamily } from '../ip/index.ts';
-import { distinctBits } from '../marks.ts';
-import type { AddressPair, TunnelView } from '../view.ts';
+import { distinctBits } from '../tunnels/marks.ts';
+import { compareText } from '../values/hash.ts';
 import type { HostView, NodeSettings, ParentView } from './input.ts';
 
 /** The tunnel of a node. It has an address of every family that is turned on. */

@@ -1,8 +1,8 @@
 /** Verdicts: the mark that a new connection under a policy gets, and which policies cannot be served from this node. */
-import { finding } from '../finding.ts';
+import { finding } from '../cluster/finding.ts';
+import { ofPair, type PolicyView } from '../cluster/view.ts';
 import type { IpFamily } from '../ip/index.ts';
-import { outcomeOf, type Site } from '../outcome.ts';
-import { ofPair, type PolicyView } from '../view.ts';
+import { outcomeOf, type Site } from '../policies/outcome.ts';
 import { type Bindings, nodeOf, type Owners } from './bindings.ts';
 import type { NodeProblem } from './desired.ts';
 import { type HostView, parentIn } from './input.ts';

@@ -4,9 +4,10 @@
  * When agents of voters are down, it is kept without a majority for as long as every voter can be reached, be it only
  * its kernel, and none has voted for another: then there is no side of the network on which somebody else could win.
  */
+import type { Electorate } from '../cluster/view.ts';
 import type { Ip } from '../ip/index.ts';
 import type { Hearing } from './hearing.ts';
-import type { Electorate, Held, HoldMode } from './port.ts';
+import type { Held, HoldMode } from './port.ts';
 import type { Timing } from './timing.ts';
 
 /** What this node has to do with an EIP. */

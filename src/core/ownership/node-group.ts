@@ -4,9 +4,10 @@
  * messages and the gate need not know two kinds of things, an address stands for it that nobody can have: one of the
  * discard-only block 100::/64 (RFC 6666), made from the names. Nothing is ever sent to it or from it.
  */
-import { hashText } from '../hash.ts';
+
+import type { Eip, RecordedBinding } from '../cluster/view.ts';
 import type { Ip, Ipv6 } from '../ip/index.ts';
-import type { Eip, RecordedBinding } from '../view.ts';
+import { hashText } from '../values/hash.ts';
 
 export interface NodeGroup {
   readonly gateway: string;

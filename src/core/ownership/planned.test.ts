@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
+import type { PolicyView, TunnelView } from '../cluster/view.ts';
+import { ListJournal } from '../incremental/change-log.ts';
 import { setOfIps } from '../ip/index.ts';
-import { ListJournal } from '../journal.ts';
 import { ip } from '../testing/address.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../testing/objects.ts';
 import { viewOf } from '../testing/world.ts';
-import type { PolicyView, TunnelView } from '../view.ts';
 import { nodeGroupKey } from './node-group.ts';
 import { createRecordedEips, ownershipPlanOf, ownersOf, type Roster, readyNodes, recordedEips } from './planned.ts';
 

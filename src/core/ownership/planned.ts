@@ -2,13 +2,14 @@
  * What the API says about owning, read by the agent of one node: the plan that the protocol goes by, and who owns what
  * as far as it has been told. Pure.
  */
-import { type Contender, hashText } from '../hash.ts';
+
+import type { Eip, Electorate, PolicyView, TunnelView } from '../cluster/view.ts';
+import { exchangedBetween } from '../incremental/change-log.ts';
 import { contains, type IntervalSet, type Ip } from '../ip/index.ts';
-import { exchangedBetween } from '../journal.ts';
-import { successorsOf } from '../succession.ts';
-import type { Eip, PolicyView, TunnelView } from '../view.ts';
+import { type Contender, hashText } from '../values/hash.ts';
 import { type NodeGroup, nodeGroupOf, ownershipKey } from './node-group.ts';
-import type { Electorate, OwnershipPlan, PlannedEip } from './port.ts';
+import type { OwnershipPlan, PlannedEip } from './port.ts';
+import { successorsOf } from './succession.ts';
 
 /** A gateway: whose EIPs are in its pools, and which nodes it selects. */
 export interface Roster {

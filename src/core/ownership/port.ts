@@ -2,6 +2,7 @@
  * What goes into the protocol and what comes out of it: plain values. Times are milliseconds of the node's own clock, which
  * never goes back.
  */
+import type { Electorate } from '../cluster/view.ts';
 import type { Ip } from '../ip/index.ts';
 import type { Holding, Message } from './message.ts';
 
@@ -13,18 +14,6 @@ export interface OwnershipPlan {
   /** All nodes, which are told about take-overs. */
   readonly nodes: readonly string[];
   readonly eips: readonly PlannedEip[];
-}
-
-/**
- * Who votes. Two owners are impossible because any two majorities share a voter; so an electorate changes by one voter at
- * a time, the API server included, and not again before the nodes have the last one.
- */
-export interface Electorate {
-  readonly generation: number;
-  /** Nodes, at most 30, in the same order everywhere. */
-  readonly voters: readonly string[];
-  /** Whether the API server has a vote, by a lease: the one that decides where there are two nodes. */
-  readonly hasApi: boolean;
 }
 
 /** One EIP; of a pair, the IPv4 address stands for both. */

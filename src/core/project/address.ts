@@ -1,5 +1,6 @@
 /** Reading of address texts inside objects, with findings that name the object and the field. */
-import { type Finding, finding } from '../finding.ts';
+import { type Finding, finding } from '../cluster/finding.ts';
+import type { Eip } from '../cluster/view.ts';
 import {
   emptySet,
   type IntervalSet,
@@ -13,7 +14,6 @@ import {
   parseIpv6,
   parseSet,
 } from '../ip/index.ts';
-import type { Eip } from '../view.ts';
 
 /** Reads a list of entries one by one, so that one that cannot be read does not take the others with it. */
 export const readEntries = (

@@ -1,7 +1,7 @@
 /** The frame of an object as an informer hands it over: metadata is the API server's, spec and status are anybody's. */
 import { faultsOf } from '../../api/sentence.ts';
 import { lower } from '../../api/structural.ts';
-import { type Finding, finding } from '../finding.ts';
+import { type Finding, finding } from '../cluster/finding.ts';
 
 /** An object of one of our kinds. Nothing is assumed about `spec` and `status`. */
 export interface ApiObject {

@@ -1,6 +1,7 @@
 /** Views of what is one per cluster: the configuration and EgressClusterInfo. */
 import type { Config } from '../../api/config.ts';
 import { EgressClusterInfoStatus, type Electorate as RecordedElectorate } from '../../api/egress-cluster-info.ts';
+import type { ClusterRanges, Electorate, Settings } from '../cluster/view.ts';
 import {
   difference,
   emptySet,
@@ -11,8 +12,6 @@ import {
   poolOf,
   setOfIps,
 } from '../ip/index.ts';
-import type { Electorate } from '../ownership/port.ts';
-import type { ClusterRanges, Settings } from '../view.ts';
 import { type ApiObject, readStatus } from './api-object.ts';
 
 /** The settings of a configuration; `seed` is any text that stays the same for the cluster, such as its uid. */

@@ -2,10 +2,10 @@
 import { EgressGatewaySpec, type NodePolicy, nodePolicies } from '../../api/egress-gateway.ts';
 import type { LabelSelector } from '../../api/label-selector.ts';
 import { annotations } from '../../api/names.ts';
-import { type Finding, finding } from '../finding.ts';
+import { type Finding, finding } from '../cluster/finding.ts';
+import { compileSelector, nothing, type Selector } from '../cluster/labels.ts';
+import type { Eip, GatewaySpecView, GatewayView } from '../cluster/view.ts';
 import { contains, type IntervalSet, type Ip, parseIp, poolOf } from '../ip/index.ts';
-import { compileSelector, nothing, type Selector } from '../labels.ts';
-import type { Eip, GatewaySpecView, GatewayView } from '../view.ts';
 import { readEip, readEntries } from './address.ts';
 import { type ApiObject, createdAtMsOf, type Fault, isBroken, readSpec } from './api-object.ts';
 

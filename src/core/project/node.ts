@@ -1,7 +1,7 @@
 /** Views of the objects of Kubernetes itself: Node, Namespace and Pod. */
 import { annotations } from '../../api/names.ts';
+import type { NamespaceView, NodeView, PodView } from '../cluster/view.ts';
 import { type Cidr, isIpv4, isIpv6, parseCidrMasking } from '../ip/index.ts';
-import type { NamespaceView, NodeView, PodView } from '../view.ts';
 import { ipOrNone } from './address.ts';
 import type { Metadata } from './api-object.ts';
 

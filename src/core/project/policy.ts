@@ -3,8 +3,8 @@ import { EgressClusterPolicySpec } from '../../api/egress-cluster-policy.ts';
 import { EgressPolicySpec } from '../../api/egress-policy.ts';
 import type { LabelSelector } from '../../api/label-selector.ts';
 import { PolicyStatus } from '../../api/policy.ts';
-import type { Finding } from '../finding.ts';
-import { compileSelector, everything, nothing, type Selector } from '../labels.ts';
+import type { Finding } from '../cluster/finding.ts';
+import { compileSelector, everything, nothing, type Selector } from '../cluster/labels.ts';
 import {
   type AddressRequest,
   type AppliedTo,
@@ -12,7 +12,7 @@ import {
   type PolicyView,
   policyKey,
   type RecordedBinding,
-} from '../view.ts';
+} from '../cluster/view.ts';
 import { ipv4OrNone, ipv6OrNone, readEip, readSet } from './address.ts';
 import { type ApiObject, createdAtMsOf, type Fault, readSpec, readStatus } from './api-object.ts';
 

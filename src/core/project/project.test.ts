@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { matches } from '../cluster/labels.ts';
 import { emptySet, formatSet } from '../ip/index.ts';
-import { matches } from '../labels.ts';
 import { gatewayObject, policyObject } from '../testing/objects.ts';
 import {
   projectClusterInfo,

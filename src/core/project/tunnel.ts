@@ -1,8 +1,8 @@
 /** TunnelView from an EgressTunnel. */
 import { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import { isReason, reasons } from '../../api/reasons.ts';
+import type { DeviceView, TunnelView } from '../cluster/view.ts';
 import { nodeGroupKey } from '../ownership/node-group.ts';
-import type { DeviceView, TunnelView } from '../view.ts';
 import { ipOrNone, ipv4OrNone, ipv6OrNone } from './address.ts';
 import { type ApiObject, createdAtMsOf, readStatus } from './api-object.ts';
 import { electorateOf } from './cluster.ts';

@@ -3,7 +3,7 @@
  * whole cluster, because the DNS of the cluster answers with one address. Whoever asks first has it, so rules must come in
  * the order of age.
  */
-import { type Finding, finding } from '../finding.ts';
+import { type Finding, finding } from '../cluster/finding.ts';
 import { proxyPorts, reservedPorts } from './served.ts';
 import type { EgressView, HttpRuleView, TcpRuleView } from './view.ts';
 

@@ -4,7 +4,8 @@
  * refused with the rule, unless the administrator has opened it. Written as CIDRs of both families; addresses that carry
  * an IPv4 address inside are in it too, so that one look tells.
  */
-import { type Finding, finding } from '../finding.ts';
+import { type Finding, finding } from '../cluster/finding.ts';
+import type { ClusterRanges } from '../cluster/view.ts';
 import {
   cidrCover,
   contains,
@@ -18,7 +19,6 @@ import {
   setOf,
   union,
 } from '../ip/index.ts';
-import type { ClusterRanges } from '../view.ts';
 import { reservedPorts } from './served.ts';
 import { destinationsOf } from './tenants.ts';
 import type { HttpRuleView, TcpRuleView } from './view.ts';

@@ -1,6 +1,7 @@
 /** Whose pods may use the rules of an object: those of its own namespace, and of whom the object or its proxy names. */
-import { compareText } from '../hash.ts';
-import { type Labels, matches } from '../labels.ts';
+
+import { type Labels, matches } from '../cluster/labels.ts';
+import { compareText } from '../values/hash.ts';
 import type { EgressView, ProxyView } from './view.ts';
 
 /** Namespaces, sorted; undefined: whoever reaches the proxy. */

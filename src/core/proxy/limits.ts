@@ -1,5 +1,5 @@
 /** What clients may ask of rules and the engine of their proxy does not offer, told before anybody finds out. Pure. */
-import { type Finding, finding, listed } from '../finding.ts';
+import { type Finding, finding, listed } from '../cluster/finding.ts';
 import type { EgressView, ProxyView } from './view.ts';
 
 /** For an object that uses the proxy; undefined when its engine offers everything. */

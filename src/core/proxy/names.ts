@@ -1,5 +1,5 @@
 /** Names that are made and not given: of rules without one, and of the Services of rules. */
-import { hashText } from '../hash.ts';
+import { hashText } from '../values/hash.ts';
 
 const maxNameLength = 63;
 

@@ -2,8 +2,8 @@
  * planProxies decides, from all objects at once, which rules are served, by which proxy, and why the others are not. It is
  * the one place where that is decided: the operator tells it, the proxies do it.
  */
-import { type Finding, finding } from '../finding.ts';
-import { compareText, hashText } from '../hash.ts';
+import { type Finding, finding } from '../cluster/finding.ts';
+import { compareText, hashText } from '../values/hash.ts';
 import { Claims, publishedName } from './claims.ts';
 import { addressRefusal, forbiddenFor, type InsideAddresses, insideAddresses } from './forbidden.ts';
 import { type From, fromOf, unionOf } from './from.ts';

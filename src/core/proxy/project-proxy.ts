@@ -1,8 +1,8 @@
 /** ProxyView from a BCSEgressController. Total; what cannot be read of its permissions permits nothing. */
 import { BCSEgressControllerSpec } from '../../api/bcs-egress-controller.ts';
-import { type Finding, finding } from '../finding.ts';
+import { type Finding, finding } from '../cluster/finding.ts';
+import { compileSelector, nothing } from '../cluster/labels.ts';
 import { type Ip, parseIp } from '../ip/index.ts';
-import { compileSelector, nothing } from '../labels.ts';
 import { readSet } from '../project/address.ts';
 import { type ApiObject, isBroken, readSpec } from '../project/api-object.ts';
 import type { ProxyView, TenantView } from './view.ts';

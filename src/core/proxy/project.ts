@@ -1,8 +1,8 @@
 /** EgressView from a BCSEgress. Total: what cannot be read is a problem of the rule, or of the object. */
 import { BCSEgressSpec, BCSEgressStatus } from '../../api/bcs-egress.ts';
-import { type Finding, finding } from '../finding.ts';
+import { type Finding, finding } from '../cluster/finding.ts';
+import { compileSelector, nothing } from '../cluster/labels.ts';
 import { compareIps, type Ip, parseIp } from '../ip/index.ts';
-import { compileSelector, nothing } from '../labels.ts';
 import { type ApiObject, createdAtMsOf, type Fault, readSpec, readStatus } from '../project/api-object.ts';
 import { distinctNames, nameFor } from './names.ts';
 import type { HostPattern, TcpTarget } from './served.ts';

@@ -1,7 +1,7 @@
 /** The state of one rule: what was decided about it, what the replicas tell, and whether its name answers. */
 import type { BCSEgressStatus } from '../../api/bcs-egress.ts';
-import { type Finding, finding, isGood, listed } from '../finding.ts';
-import { compareText } from '../hash.ts';
+import { type Finding, finding, isGood, listed } from '../cluster/finding.ts';
+import { compareText } from '../values/hash.ts';
 import type { EgressPlan, RulePlan } from './plan.ts';
 import { type Replica, type Told, toldBy } from './report.ts';
 

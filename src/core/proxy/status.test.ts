@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { BCSEgressStatus } from '../../api/bcs-egress.ts';
-import { finding } from '../finding.ts';
+import { finding } from '../cluster/finding.ts';
 import { egressObject, planOf, reportOf } from '../testing/proxies.ts';
 import { isGoneFrom, type Replica } from './report.ts';
 import type { Known } from './rule-state.ts';

@@ -1,6 +1,6 @@
 /** Statuses of both kinds from the plan and from what replicas and DNS tell. Times come in; nothing is looked up. */
 import type { BCSEgressStatus } from '../../api/bcs-egress.ts';
-import { type Finding, finding, isGood, listed } from '../finding.ts';
+import { type Finding, finding, isGood, listed } from '../cluster/finding.ts';
 import type { EgressPlan } from './plan.ts';
 import { type Known, type RuleState, ruleStateOf, type State } from './rule-state.ts';
 

@@ -1,6 +1,7 @@
 /** Tenants: which namespaces may use a proxy, and for which ports, names and addresses; and which names they may publish. */
+
+import { type Labels, matches } from '../cluster/labels.ts';
 import { contains, type Ip } from '../ip/index.ts';
-import { type Labels, matches } from '../labels.ts';
 import type { HttpRuleView, ProxyView, TcpRuleView, TenantView } from './view.ts';
 
 /** What a rule may not have, in words for a sentence; undefined when it may have everything. */

@@ -3,10 +3,10 @@
  * `problem`; it is never served. Lists may come in any order.
  */
 import type { BCSEgressControllerSpec } from '../../api/bcs-egress-controller.ts';
-import type { Finding } from '../finding.ts';
+import type { Finding } from '../cluster/finding.ts';
+import type { Labels, Selector } from '../cluster/labels.ts';
+import type { ClusterRanges } from '../cluster/view.ts';
 import type { IntervalSet, Ip } from '../ip/index.ts';
-import type { Labels, Selector } from '../labels.ts';
-import type { ClusterRanges } from '../view.ts';
 import type { HostPattern, TcpTarget } from './served.ts';
 
 /** All that the plan of the proxies is made from. */

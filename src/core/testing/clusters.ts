@@ -4,7 +4,7 @@
  * fast-check; smaller numbers stand for simpler clusters. Not shipped.
  */
 
-import type { ClusterView, PodView } from '../view.ts';
+import type { ClusterView, PodView } from '../cluster/view.ts';
 import { podOn } from './nodes.ts';
 import { gatewayObject, nodeObject, type PolicyShape, policyObject, step, worldOf } from './objects.ts';
 import { viewOf, type World } from './world.ts';

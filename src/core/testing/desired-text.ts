@@ -1,7 +1,8 @@
 /** A NodeDesired as text that people can read and files can hold: one line per thing, sorted. Not shipped. */
-import { compareText } from '../hash.ts';
+
 import type { LinkDesired, NodeDesired, RuleDesired } from '../node/desired.ts';
 import { markText } from '../node/numbers.ts';
+import { compareText } from '../values/hash.ts';
 
 /** The text; parts that are empty are left out. */
 export const desiredText = ({ table, network, sysctls, claims, unclaimed, problems, gatewayNumbers }: NodeDesired) => {

@@ -1,10 +1,10 @@
 /** NodeInputs from a World: what the agents of its nodes would know. Not shipped. */
 
+import type { ClusterView, PodView } from '../cluster/view.ts';
 import type { NodeDesired } from '../node/desired.ts';
 import { createNodePlanner } from '../node/desired-for.ts';
 import type { NodeInput, NodeSettings } from '../node/input.ts';
 import { type PodObject, projectPod } from '../project/index.ts';
-import type { ClusterView, PodView } from '../view.ts';
 
 /** Settings as the configuration gives them by default, for both families. */
 export const nodeSettings: NodeSettings = {

@@ -1,5 +1,5 @@
 /** Short forms of API objects for tests. Not shipped. */
-import { type Plan, plan } from '../plan.ts';
+import { type Plan, plan } from '../plan/plan.ts';
 import type { ApiObject, NodeObject } from '../project/index.ts';
 import { agentsReport, emptyWorld, record, viewOf, type World } from './world.ts';
 

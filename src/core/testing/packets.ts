@@ -3,10 +3,11 @@
  * src/dataplane/nft/ruleset.ts, the routing rules, the neighbours and the forwarding entries, read from texts and numbers
  * and from nothing else. It decides nothing. Not shipped.
  */
+
+import { UNROUTED } from '../cluster/outside.ts';
 import { contains, familyOf, type Ip, parseCidr, parseSet } from '../ip/index.ts';
 import type { NodeDesired, TableElements } from '../node/desired.ts';
 import { LEAVE_ALONE, PRIORITIES } from '../node/numbers.ts';
-import { UNROUTED } from '../outside.ts';
 
 /** What became of a packet: it left a node with a source address, it was dropped, or no rule of ours changed it. */
 export type Sent =

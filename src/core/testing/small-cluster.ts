@@ -1,8 +1,9 @@
 /** A cluster that fits in the head: two gateway nodes `a` and `b`, a worker `w`, one gateway `g`. Not shipped. */
+
+import type { ClusterView } from '../cluster/view.ts';
 import type { NodeDesired } from '../node/desired.ts';
 import { createNodePlanner } from '../node/desired-for.ts';
 import type { HostView, NodeInput, ParentView } from '../node/input.ts';
-import type { ClusterView } from '../view.ts';
 import { nodeInput, podOn } from './nodes.ts';
 import { gatewayObject, nodeObject, type PolicyShape, policyObject, step, worldOf } from './objects.ts';
 import { viewOf } from './world.ts';

@@ -5,7 +5,8 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { Config } from '../../api/config.ts';
-import type { Plan } from '../plan.ts';
+import type { ClusterView, TunnelView } from '../cluster/view.ts';
+import type { Plan } from '../plan/plan.ts';
 import {
   type ApiObject,
   type NamespaceObject,
@@ -19,8 +20,7 @@ import {
   projectSettings,
   projectTunnel,
 } from '../project/index.ts';
-import { recordGateway, recordPolicy, recordTunnel } from '../record.ts';
-import type { ClusterView, TunnelView } from '../view.ts';
+import { recordGateway, recordPolicy, recordTunnel } from '../status/record.ts';
 
 /** The objects of a cluster by name; policies by key. Values are replaced, never changed. */
 export interface World {

@@ -3,7 +3,7 @@
  * itself: the first announcement leaves before `apply` returns, without starting a program, because at a take-over every
  * millisecond until then is an outage.
  */
-import { type Finding, finding, listed } from '../../core/finding.ts';
+import { type Finding, finding, listed } from '../../core/cluster/finding.ts';
 import { familyOf, type Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
 import { announcements, probe as probeFrame } from './frames.ts';

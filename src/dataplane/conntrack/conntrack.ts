@@ -12,7 +12,7 @@ import { markText, SLOT_KIND, slotMark } from '../../core/node/numbers.ts';
 import type { Ended, Programs } from '../program.ts';
 import type { StateFile } from '../state-file.ts';
 import type { Cut } from './cut.ts';
-import type { ForgetStrays } from './strays.ts';
+import type { ForgetStrays } from './stale-connections.ts';
 
 export interface Conntrack {
   /**

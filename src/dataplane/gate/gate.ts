@@ -12,7 +12,7 @@ import { isRecord, parseListing } from '../nft/listing.ts';
 import { isStale, refusalOf } from '../nft/refusal.ts';
 import { OWNED, SIGNATURE_SECONDS, SIGNATURES, TABLE } from '../nft/stored.ts';
 import type { Programs } from '../program.ts';
-import { knockIn, knockScript, knockTable } from './knock.ts';
+import { knockIn, knockScript, knockTable } from './kernel-probe.ts';
 import { movesIn, movesScript, movesTables, type Other } from './moves.ts';
 import { batchOf, errorIn, type SetContent, type SetElement, type TableState } from './set-batch.ts';
 

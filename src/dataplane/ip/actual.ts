@@ -10,7 +10,7 @@ import {
   type ProxyListed,
   type RouteListed,
 } from './listing.ts';
-import { asOurRule, type DeviceNames, roleOf } from './ours.ts';
+import { asOurRule, type DeviceNames, roleOf } from './owned.ts';
 
 export interface NetworkActual {
   /** Our devices. */

@@ -8,7 +8,7 @@ import { type AddressActual, METRIC, type NetworkActual } from './actual.ts';
 import type { Change } from './change.ts';
 import { isUsable } from './links.ts';
 import type { RouteListed } from './listing.ts';
-import { isOurProxy } from './ours.ts';
+import { isOurProxy } from './owned.ts';
 import { ruleText } from './text.ts';
 
 /**

@@ -2,11 +2,11 @@
  * The node as Sallyport finds it: the interface that carries the tunnel, and the interfaces on which EIPs can be
  * announced. Pure; the same listing gives the same answer after every restart.
  */
-import { finding } from '../../core/finding.ts';
+import { finding } from '../../core/cluster/finding.ts';
 import { compareIps, type Ip, isIpv4, isIpv6 } from '../../core/ip/index.ts';
 import type { HostView, InterfaceView, ParentView } from '../../core/node/input.ts';
 import { type AddressListed, isMain, type LinkListed, type Listing, type RouteListed } from './listing.ts';
-import { type DeviceNames, roleOf } from './ours.ts';
+import { type DeviceNames, roleOf } from './owned.ts';
 
 /** How the interface is chosen that carries the tunnel. */
 export type ParentChoice = { readonly kind: 'defaultRoute' } | { readonly kind: 'interface'; readonly name: string };

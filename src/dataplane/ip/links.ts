@@ -6,8 +6,8 @@ import type { LinkDesired } from '../../core/node/desired.ts';
 import type { LinkActual, NetworkActual } from './actual.ts';
 import type { Change, LinkSettings } from './change.ts';
 import type { LinkListed } from './listing.ts';
-import { TAG } from './ours.ts';
 import { linkText, type Refusal } from './outcome.ts';
+import { TAG } from './owned.ts';
 
 /** What to do about one device. */
 export interface LinkPlan {

@@ -7,7 +7,7 @@ import type { RouteDesired } from '../../core/node/desired.ts';
 import { attribute, flags, message } from '../netlink/message.ts';
 import type { Change, Verb } from './change.ts';
 import type { RouteListed } from './listing.ts';
-import { PROTOCOL } from './ours.ts';
+import { PROTOCOL } from './owned.ts';
 
 /** A message without the header's sequence number, which whoever sends it writes. */
 export type Message = Buffer;

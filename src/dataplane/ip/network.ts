@@ -13,12 +13,12 @@ import { actualOf, type NetworkActual } from './actual.ts';
 import { runChanges } from './batch.ts';
 import { missing, surplus } from './diff.ts';
 import { hostOf, type ParentChoice } from './host.ts';
+import { settledAs } from './known-state.ts';
 import { type LinkPlan, planLinks, refusalWithoutGbp } from './links.ts';
 import { type Listing, readListing } from './listing.ts';
-import type { DeviceNames } from './ours.ts';
 import { joined, type NetworkOutcome, nothingDone } from './outcome.ts';
-import { settledAs } from './settled.ts';
-import { type IsInStep, inStepWith } from './told.ts';
+import { type IsInStep, inStepWith } from './own-events.ts';
+import type { DeviceNames } from './owned.ts';
 import { type Clock, watchNetwork } from './watch.ts';
 
 export type { NetworkActual } from './actual.ts';

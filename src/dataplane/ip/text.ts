@@ -3,7 +3,7 @@ import { isIpv4, isIpv6 } from '../../core/ip/index.ts';
 import type { RuleDesired } from '../../core/node/desired.ts';
 import type { Change, LinkSettings, Verb, VxlanDesired } from './change.ts';
 import type { RouteListed } from './listing.ts';
-import { PROTOCOL } from './ours.ts';
+import { PROTOCOL } from './owned.ts';
 
 /** The programs that read lines. `ip -6` is for rules, whose lines do not say which family they are of. */
 export const tools = {

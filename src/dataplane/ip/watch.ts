@@ -10,7 +10,7 @@ import type { NetworkDesired } from '../../core/node/desired.ts';
 import { isOurTable, PRIORITIES } from '../../core/node/numbers.ts';
 import type { Access } from './access.ts';
 import { readProxies } from './listing.ts';
-import type { DeviceNames } from './ours.ts';
+import type { DeviceNames } from './owned.ts';
 
 /** Waiting, as this module needs it. */
 export interface Clock {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { MapJournal } from '../../core/journal.ts';
+import { MapJournal } from '../../core/incremental/change-log.ts';
 import { type ContainerChange, diffElements } from './diff.ts';
 import { type StoredElements, storedOf } from './stored.ts';
 import { smallTable, smallTableWith, TABLE_NUMBERS, tableFrom } from './testing/tables.ts';

@@ -1,5 +1,5 @@
 /** What must change in the containers so that they hold what is desired. Pure. */
-import { touchedBetween } from '../../core/journal.ts';
+import { touchedBetween } from '../../core/incremental/change-log.ts';
 import { isJoinedInterval, type StoredElements, type StoredName, storedContainers } from './stored.ts';
 
 /** How one set or map changes. */

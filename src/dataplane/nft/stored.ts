@@ -2,8 +2,9 @@
  * What the table keeps: its sets and maps, and what their elements are made from. Chains, which say what an element does
  * to a packet, are in ruleset.ts.
  */
-import { Census } from '../../core/census.ts';
-import { keysToCompare } from '../../core/journal.ts';
+
+import { keysToCompare } from '../../core/incremental/change-log.ts';
+import { Census } from '../../core/incremental/ref-counted-set.ts';
 import { containers, type TableElements } from '../../core/node/desired.ts';
 import { markText } from '../../core/node/numbers.ts';
 import { remember } from '../../core/node/remember.ts';

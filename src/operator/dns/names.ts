@@ -1,10 +1,10 @@
 /** PublishedNames keeps the names of rules in the DNS of the cluster, and asks it whether they answer. */
-import { type Finding, finding } from '../../core/finding.ts';
+import { type Finding, finding } from '../../core/cluster/finding.ts';
 import { isInvalid, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { KubeClient } from '../../runtime/kube/client.ts';
 import type { ObjectRef } from '../../runtime/kube/resource.ts';
 import { type Clock, wait } from '../../runtime/process/clock.ts';
-import type { ConfigMap } from '../caches.ts';
+import type { ConfigMap } from '../inputs/caches.ts';
 import { resources } from '../objects/kind.ts';
 import { type HostEntries, namesIn, placeHosts } from './corefile.ts';
 

@@ -17,7 +17,7 @@ import { createLog } from '../../runtime/process/log.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
-import { createCaches } from '../caches.ts';
+import { createCaches } from '../inputs/caches.ts';
 import { Leading } from '../leading.ts';
 import { resources } from '../objects/kind.ts';
 import { podMarks } from '../objects/proxy-objects.ts';

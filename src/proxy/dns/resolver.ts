@@ -6,8 +6,8 @@
 import { compareIps, type Ip, isIpv4, isIpv6 } from '../../core/ip/index.ts';
 import type { HostPattern, RuleSet, ServedRule, TcpTarget } from '../../core/proxy/served.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
-import { keyOf } from '../rule-key.ts';
-import { noSources, SourceIndex, type Sources } from '../sources.ts';
+import { keyOf } from '../engine/rule-key.ts';
+import { noSources, SourceIndex, type Sources } from '../engine/sources.ts';
 import { Budget } from './budget.ts';
 import { type Found, follow } from './chain.ts';
 import { type Asked, isClientName, parseClientName } from './client-name.ts';

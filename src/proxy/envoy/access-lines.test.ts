@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { AccessLine } from '../access-line.ts';
+import type { AccessLine } from '../engine/access-line.ts';
 import { AccessLines } from './access-lines.ts';
 import { accessLogsAt } from './access-log.ts';
 

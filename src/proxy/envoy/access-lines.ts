@@ -2,9 +2,9 @@
  * AccessLines takes the lines that Envoy wrote and hands them on, as many as came. Those of requests that went well are handed on
  * as the bytes that they are; in the others it says why, from the flags that Envoy gave, and counts them.
  */
-import type { AccessLine } from '../access-line.ts';
-import type { RefusalWord } from '../engine.ts';
-import { type LineJudge, passLines } from '../pass-lines.ts';
+import type { AccessLine } from '../engine/access-line.ts';
+import type { RefusalWord } from '../engine/engine.ts';
+import { type LineJudge, passLines } from '../engine/pass-lines.ts';
 import { REFUSED } from './routes.ts';
 
 /** Something in a line needs a second look: a flag or detail of trouble, or a refusal. */

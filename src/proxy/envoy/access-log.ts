@@ -3,7 +3,7 @@
  * let through when no route did it, is put in when the line is read; lines of what went well are passed on as they are.
  */
 
-import type { AccessLine } from '../access-line.ts';
+import type { AccessLine } from '../engine/access-line.ts';
 import { extension, type Message } from './message.ts';
 
 type Fields = Partial<Readonly<Record<keyof AccessLine, string | number>>>;

@@ -2,9 +2,10 @@
  * Listeners: one per TCP rule, one for the HTTP proxy, one for TLS by server name. That of the HTTP proxy never changes: its
  * allow-list is in the routes. In the one for TLS a rule is a filter chain, and Envoy replaces only chains that differ.
  */
-import { hashText } from '../../core/hash.ts';
+
 import { type HttpServed, proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/served.ts';
-import { hostText, sniRules } from '../sni-rules.ts';
+import { hashText } from '../../core/values/hash.ts';
+import { hostText, sniRules } from '../engine/sni-rules.ts';
 import { type AccessLogs, accessLogsAt } from './access-log.ts';
 import { BUFFER_BYTES, dnsCache } from './clusters.ts';
 import { HEAD_KIB, HEADERS } from './limits.ts';

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { createInterface } from 'node:readline';
 import { wait } from '../../runtime/process/clock.ts';
-import type { EngineParts } from '../engine.ts';
+import type { EngineParts } from '../engine/engine.ts';
 
 /** Connections of a rule that is gone are ended after so long. */
 const DRAIN_SECONDS = 3;

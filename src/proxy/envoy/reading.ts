@@ -1,5 +1,5 @@
 /** From the counts of Envoy to those of rules; pure. */
-import type { EngineReading, RefusalWord, RuleReading } from '../engine.ts';
+import type { EngineReading, RefusalWord, RuleReading } from '../engine/engine.ts';
 import { ADDRESSES, counts } from './bootstrap.ts';
 
 const PREFIX = 'cluster.';

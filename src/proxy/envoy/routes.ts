@@ -4,7 +4,7 @@
  */
 import { isIpv6 } from '../../core/ip/index.ts';
 import type { HostPattern, HttpServed, RuleSet } from '../../core/proxy/served.ts';
-import { hostText } from '../sni-rules.ts';
+import { hostText } from '../engine/sni-rules.ts';
 import { type Message, seconds, typed } from './message.ts';
 import { MARK, markedBy } from './sources.ts';
 

@@ -6,7 +6,7 @@
 import { type Ip, isIpv6 } from '../../core/ip/index.ts';
 import type { From } from '../../core/proxy/from.ts';
 import type { RuleSet } from '../../core/proxy/served.ts';
-import { addressesFrom, groupOf, type Sources } from '../sources.ts';
+import { addressesFrom, groupOf, type Sources } from '../engine/sources.ts';
 import { CLIENT, RULE } from './judge.ts';
 import { extension, type Message, seconds, typed } from './message.ts';
 

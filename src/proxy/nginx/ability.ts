@@ -1,7 +1,7 @@
 /** What nginx cannot do, rule by rule, with the engine that can. Pure. */
 import type { RuleSet, ServedRule } from '../../core/proxy/served.ts';
-import type { RuleProblem } from '../engine.ts';
-import { hostText, sniRules } from '../sni-rules.ts';
+import type { RuleProblem } from '../engine/engine.ts';
+import { hostText, sniRules } from '../engine/sni-rules.ts';
 import { isPlainName } from './words.ts';
 
 /** Why nginx can never do what the rule asks, whatever other rules there are. */

@@ -1,6 +1,6 @@
 /** From a line of nginx's own log to a line of the access log. Pure. The formats are in log-format.ts. */
-import type { AccessLine } from '../access-line.ts';
-import type { RefusalWord } from '../engine.ts';
+import type { AccessLine } from '../engine/access-line.ts';
+import type { RefusalWord } from '../engine/engine.ts';
 
 /** A host that a client sent may be long; more of it tells nothing. */
 const MAX_HOST = 300;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Ip } from '../../core/ip/index.ts';
 import { ip } from '../../core/testing/address.ts';
-import type { AccessLine } from '../access-line.ts';
+import type { AccessLine } from '../engine/access-line.ts';
 import { httpRule, tcpRule } from '../testing/rules.ts';
 import { Counts } from './counts.ts';
 import { endpointText, type SocketRow } from './sockets.ts';

@@ -4,8 +4,8 @@
  */
 import type { Ip } from '../../core/ip/index.ts';
 import type { HostPattern, ServedRule } from '../../core/proxy/served.ts';
-import type { AccessLine } from '../access-line.ts';
-import type { EngineReading, RefusalWord, RuleReading } from '../engine.ts';
+import type { AccessLine } from '../engine/access-line.ts';
+import type { EngineReading, RefusalWord, RuleReading } from '../engine/engine.ts';
 import { endpointText, type SocketRow } from './sockets.ts';
 
 /** Where a host leads now, as far as it is known; undefined when nobody can tell. */

@@ -3,7 +3,7 @@
  * users read them already (log-format.ts): of these it reads the few words that are counted, in the bytes as they came, and writes the time
  * in its place. All other lines are read word by word and written anew.
  */
-import { type LineJudge, passLines } from '../pass-lines.ts';
+import { type LineJudge, passLines } from '../engine/pass-lines.ts';
 import { LineReader } from './access-log.ts';
 import type { Counts } from './counts.ts';
 import { type KnownRule, KnownRules } from './known-rules.ts';

@@ -5,8 +5,8 @@
  */
 import type { HostPattern, HttpServed } from '../../core/proxy/served.ts';
 import { clientNameOf } from '../dns/client-name.ts';
-import { keyOf } from '../rule-key.ts';
-import { hostText } from '../sni-rules.ts';
+import { keyOf } from '../engine/rule-key.ts';
+import { hostText } from '../engine/sni-rules.ts';
 import { finalFormat } from './log-format.ts';
 import { hostOf, isPlainId } from './words.ts';
 

@@ -6,7 +6,7 @@
  */
 import type { HttpServed, RuleSet } from '../../core/proxy/served.ts';
 import { clientNameOf } from '../dns/client-name.ts';
-import { keyOf } from '../rule-key.ts';
+import { keyOf } from '../engine/rule-key.ts';
 import { fromMap } from './from.ts';
 import { httpWords } from './log-format.ts';
 import { authorities, hostMaps, hostServers, ownHosts } from './render-hosts.ts';

@@ -2,8 +2,8 @@
 import { hash } from 'node:crypto';
 import { proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/served.ts';
 import { clientNameOf } from '../dns/client-name.ts';
-import { keyOf } from '../rule-key.ts';
-import { hostText, sniRules } from '../sni-rules.ts';
+import { keyOf } from '../engine/rule-key.ts';
+import { hostText, sniRules } from '../engine/sni-rules.ts';
 import { fromMap } from './from.ts';
 import { streamWords } from './log-format.ts';
 import { httpBlock } from './render-http.ts';

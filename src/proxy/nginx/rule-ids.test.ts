@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { keyOf } from '../rule-key.ts';
+import { keyOf } from '../engine/rule-key.ts';
 import { tcpRule } from '../testing/rules.ts';
 import { RuleIds } from './rule-ids.ts';
 

@@ -3,7 +3,7 @@
  * long as one of its connections may go on, and then forgotten: rules come and go for as long as the process runs.
  */
 import type { ServedRule } from '../../core/proxy/served.ts';
-import { keyOf } from '../rule-key.ts';
+import { keyOf } from '../engine/rule-key.ts';
 
 export class RuleIds {
   readonly #keptMs: number;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { parseIp } from '../../core/ip/index.ts';
-import { keyOf } from '../rule-key.ts';
+import { keyOf } from '../engine/rule-key.ts';
 import { hostOf, isPlainName, path, quoted } from './words.ts';
 
 describe('words of the configuration', () => {

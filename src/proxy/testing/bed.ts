@@ -13,12 +13,12 @@ import { createAuthority, issue, type KeyPair } from '../../runtime/certs/author
 import { systemClock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import type { AccessLine } from '../access-line.ts';
 import { outsideResolvers } from '../dns/outside.ts';
 import { GuardedResolver } from '../dns/resolver.ts';
 import { serveDns } from '../dns/server.ts';
-import type { Applied, EngineParts, ProxyEngine } from '../engine.ts';
-import type { Sources } from '../sources.ts';
+import type { AccessLine } from '../engine/access-line.ts';
+import type { Applied, EngineParts, ProxyEngine } from '../engine/engine.ts';
+import type { Sources } from '../engine/sources.ts';
 import { proxyAddress } from './client.ts';
 import { type DnsAuthority, openDnsAuthority } from './dns-authority.ts';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { proxyPorts } from '../../core/proxy/served.ts';
 import { ip } from '../../core/testing/address.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import { type Sources, sourcesOf } from '../sources.ts';
+import { type Sources, sourcesOf } from '../engine/sources.ts';
 import { type Bed, clients, outside } from './bed.ts';
 import { converse, converseOverTls, keptClient, openTunnel, sendRaw } from './client.ts';
 import type { Scenario } from './conformance.ts';

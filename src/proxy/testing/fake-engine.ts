@@ -4,8 +4,8 @@
  */
 import { EgressError } from '../../api/error.ts';
 import type { RuleSet, ServedRule } from '../../core/proxy/served.ts';
-import type { Applied, EngineReading, ProxyEngine, RefusalWord, RuleProblem, RuleReading } from '../engine.ts';
-import { noSources, type Sources } from '../sources.ts';
+import type { Applied, EngineReading, ProxyEngine, RefusalWord, RuleProblem, RuleReading } from '../engine/engine.ts';
+import { noSources, type Sources } from '../engine/sources.ts';
 
 export class FakeEngine implements ProxyEngine {
   readonly name = 'envoy';

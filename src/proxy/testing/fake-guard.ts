@@ -1,8 +1,8 @@
 /** A guard over a table of names instead of a resolver outside: for tests of what stands around it. */
 import type { RuleSet } from '../../core/proxy/served.ts';
+import { noSources, type Sources } from '../engine/sources.ts';
 import { type NameFinding, nameOf } from '../names.ts';
 import type { Guard } from '../replica.ts';
-import { noSources, type Sources } from '../sources.ts';
 
 export class FakeGuard implements Guard {
   /** Where names lead; one that is missing does not resolve. */

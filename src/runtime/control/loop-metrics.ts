@@ -1,6 +1,7 @@
 /** The metrics of a Loop: how long its passes take, and how old the changes are that they take in. */
+
+import type { Instruments } from '../process/instruments.ts';
 import type { MetricDefinition } from '../process/metric-definitions.ts';
-import type { Instruments } from '../process/metrics.ts';
 import type { LoopHooks } from './loop.ts';
 
 /** Makes both metrics, each under the name that its process gives it, and returns the hooks that fill them. */

@@ -1,6 +1,6 @@
 /** How a process of ours reaches the API server: as its command line says, under its own name. */
 import { systemClock } from '../process/clock.ts';
-import type { Metrics } from '../process/metrics.ts';
+import type { RequestRecord } from './caller.ts';
 import type { KubeClient } from './client.ts';
 import { createKubeClient } from './http-client.ts';
 import { loadAccess } from './load-access.ts';
@@ -11,7 +11,7 @@ export interface ConnectOptions {
   /** Undefined: the service account of the pod, or KUBECONFIG. */
   readonly kubeconfigPath: string | undefined;
   readonly rateLimit: { readonly perSecond: number; readonly burst: number };
-  readonly metrics: Pick<Metrics, 'onRequest'>;
+  readonly metrics: { readonly onRequest: (record: RequestRecord) => void };
 }
 
 /** Makes the client of this process. */

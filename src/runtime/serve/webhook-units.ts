@@ -4,14 +4,13 @@
  * nothing of each other.
  */
 import { isIP } from 'node:net';
-import { CertificateKeeper, type ServingCertificate } from '../certs/keeper.ts';
+import { type CertificateHooks, CertificateKeeper, type ServingCertificate } from '../certs/keeper.ts';
 import { defaultRotationPlan } from '../certs/rotation.ts';
 import type { KubeClient } from '../kube/client.ts';
 import { isBug, messageOf } from '../process/bug.ts';
 import { type Clock, wait } from '../process/clock.ts';
 import type { Log } from '../process/log.ts';
-import type { Metrics } from '../process/metrics.ts';
-import { type AdmissionHandler, AdmissionServer } from './admission.ts';
+import { type AdmissionHandler, type AdmissionHooks, AdmissionServer } from './admission.ts';
 import type { ListenOptions } from './listen.ts';
 import { type Published, publishTrust, type WebhookSet, type WebhookTarget } from './webhook-trust.ts';
 
@@ -21,7 +20,7 @@ export interface WebhookUnitDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
-  readonly metrics: Metrics;
+  readonly metrics: { readonly admission: AdmissionHooks; readonly certificates: CertificateHooks };
   /** The Service that the API server calls, and the Secret with the certificates, have this name. */
   readonly serviceName: string;
   readonly namespace: string;

@@ -13,7 +13,7 @@ import {
   type KnownNamespace,
   type KnownNode,
   knownNode,
-} from '../../caches.ts';
+} from '../../loop/caches.ts';
 
 export class MemoryCaches {
   readonly nodes = { store: new Store<KnownNode>({}) };

@@ -247,7 +247,7 @@ export class Network {
     for (const effect of effects) this.#take(node, effect);
   }
 
-  /** Begins anew if too much time has passed, as src/agent/heartbeat/driver.ts does. True when it did: messages that waited are not read. */
+  /** Begins anew if too much time has passed, as src/agent/heartbeat/protocol-runner.ts does. True when it did: messages that waited are not read. */
   #beginsAnew(node: Node): boolean {
     const nowMs = this.localMs(node);
     const suspendedMs = node.suspendedMs - node.seenSuspendedMs;

@@ -78,7 +78,7 @@ export const isKernelHolding = (node: Node, timeMs: number): boolean =>
 export const answersEchoes = (node: Node, timeMs: number): boolean =>
   node.isPowered && !node.isSuspended && (node.kernel.size === 0 || isKernelHolding(node, timeMs));
 
-/** Tells the kernel what to hold. The lease begins with the first of it, as in src/agent/heartbeat/grip.ts. */
+/** Tells the kernel what to hold. The lease begins with the first of it, as in src/agent/heartbeat/gate-controller.ts. */
 export const holdInKernel = (node: Node, held: readonly Held[], timeMs: number, leaseMs: number): void => {
   const nowMs = localMs(node, timeMs);
   if (held.length === 0) node.heldUntilMs = Infinity;

@@ -13,7 +13,7 @@ import {
   WHOLE_MASK,
 } from '../../../core/node/numbers.ts';
 import { ip } from '../../../core/testing/address.ts';
-import type { DeviceNames } from '../ours.ts';
+import type { DeviceNames } from '../owned.ts';
 import { usualNames } from './fake-network.ts';
 
 /** What a test says about the network that it wants; everything has a usual value. */

@@ -1,6 +1,6 @@
 /** A Network over a fake kernel: the code of the real one, on a machine that is not there. */
 import { createNetwork, type Network } from '../network.ts';
-import type { DeviceNames } from '../ours.ts';
+import type { DeviceNames } from '../owned.ts';
 import type { Clock } from '../watch.ts';
 import { createFakeKernel, type FakeKernel } from './fake-kernel.ts';
 

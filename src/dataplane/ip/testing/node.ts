@@ -5,7 +5,7 @@ import type { NetworkDesired } from '../../../core/node/desired.ts';
 import type { Programs } from '../../program.ts';
 import type { Access } from '../access.ts';
 import { createNetwork, type Network, type NetworkActual, type NetworkOutcome } from '../network.ts';
-import type { DeviceNames } from '../ours.ts';
+import type { DeviceNames } from '../owned.ts';
 import { hostLines, runningClock, usualNames } from './fake-network.ts';
 
 /** A kernel with nothing but its loopback device, for one test. */

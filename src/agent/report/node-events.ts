@@ -1,0 +1,131 @@
+/**
+ * Chronicle is what the agent tells people about its node, as log lines, events at its EgressTunnel and counts. Numbers that
+ * change are in the log only, so that repeats of an event are one event that counts.
+ */
+import { resourceOf } from '../../api/kinds.ts';
+import type { Reason } from '../../api/reasons.ts';
+import { type Finding, finding } from '../../core/cluster/finding.ts';
+import type { EipConflict } from '../../core/cluster/view.ts';
+import { conflictFinding } from '../../core/gateways/conflicts.ts';
+import type { Ip } from '../../core/ip/index.ts';
+import type { NodeProblem } from '../../core/node/desired.ts';
+import type { Owner } from '../../dataplane/announce/announcer.ts';
+import type { EventRecorder } from '../../runtime/kube/event-recorder.ts';
+import { apiVersionOf } from '../../runtime/kube/resource.ts';
+import type { Log } from '../../runtime/process/log.ts';
+import type { Happening } from '../failover/failover-client.ts';
+import type { KernelPart } from '../kernel/kernel.ts';
+import type { AgentMetrics } from './metrics.ts';
+
+export interface ChronicleDeps {
+  readonly node: string;
+  readonly events: Pick<EventRecorder, 'record'>;
+  readonly metrics: Pick<AgentMetrics, 'applier' | 'conflict' | 'ownership'>;
+  readonly log: Log;
+}
+
+export class Chronicle {
+  readonly #deps: ChronicleDeps;
+
+  constructor(deps: ChronicleDeps) {
+    this.#deps = deps;
+  }
+
+  /** Another machine claims an EIP that this node holds. A fact to look into, not a reason to give the EIP up. */
+  claimedToo(ip: Ip, { mac, interface: name }: Owner): void {
+    const { node, log } = this.#deps;
+    const found = finding('EipInUse', `${ip} is held by node ${node}, but ${mac} on ${name} claims it too.`);
+    log.warn({ component: 'claims', eip: ip, reason: found.reason }, found.sentence);
+    this.inUse(ip, found);
+  }
+
+  /** Other machines claim EIPs of this node than before. `isHeld`: whether this node still answers for an EIP. */
+  conflicts(now: readonly EipConflict[], before: readonly EipConflict[], isHeld: (ip: Ip) => boolean): void {
+    const { node, log } = this.#deps;
+    const has = (list: readonly EipConflict[], { ip, mac }: EipConflict): boolean =>
+      list.some((one) => one.ip === ip && one.mac === mac);
+    for (const conflict of now.filter((one) => !has(before, one))) {
+      const found = conflictFinding(node, conflict);
+      log.warn({ component: 'conflicts', eip: conflict.ip, reason: found.reason }, found.sentence);
+      this.inUse(conflict.ip, found);
+    }
+    for (const conflict of before.filter((one) => !has(now, one))) {
+      const { ip, mac } = conflict;
+      // Of an EIP that went elsewhere the node that has it tells.
+      if (!isHeld(ip)) continue;
+      const { reason, sentence } = finding('EipConflictEnded', `${mac} no longer claims EIP ${ip} of node ${node}.`);
+      log.info({ component: 'conflicts', eip: ip, reason }, sentence);
+      this.#tell('Normal', reason, 'Claim', sentence);
+    }
+  }
+
+  /** An EIP of this node is in use elsewhere. */
+  inUse(ip: Ip, { reason, sentence }: Finding): void {
+    this.#deps.metrics.conflict(ip);
+    this.#warn(reason, 'Claim', sentence);
+  }
+
+  /** What somebody else had changed was put back. */
+  repaired(part: KernelPart, count: number): void {
+    const { metrics, log } = this.#deps;
+    metrics.applier.repaired(part, count);
+    this.#warn('DriftRepaired', 'Repair', repairedNote[part]);
+    log.warn({ component: part, reason: 'DriftRepaired', count }, repairedNote[part]);
+  }
+
+  /** The way to the outside came or went. */
+  uplink({ isUp, why }: Extract<Happening, { readonly kind: 'uplink' }>): void {
+    const what = isUp ? 'the outside is in reach again' : `the outside is out of reach: ${why}`;
+    this.#deps.log.warn({ component: 'uplink' }, what);
+  }
+
+  /** An EIP or a node group was taken over, or let go; `name` is how people call it, undefined for a group that has ended. */
+  ownership(happening: Extract<Happening, { readonly kind: 'event' }>, name: string | undefined): void {
+    const { node, metrics, log } = this.#deps;
+    const { reason, cause, eip, epoch, took } = happening;
+    const note = ownershipNote(happening, name ?? 'a node group that has ended', node);
+    metrics.ownership(happening);
+    const ms = took === undefined ? {} : { ms: Math.round(took.detectionMs + took.claimMs) };
+    log.info({ component: 'ownership', reason, eip, ...ms }, `${note.slice(0, -1)}, epoch ${epoch}.`);
+    // What a node owns from the start on is nothing to tell people about, nor that the record has followed a take-over.
+    if (cause !== 'start' && name !== undefined)
+      this.#warn(reason, reason === 'EipTakenOver' ? 'TakeOver' : 'Yield', note);
+  }
+
+  /** What stands in the way after a pass; what did so before is not told again. */
+  problems(now: readonly NodeProblem[], before: readonly NodeProblem[]): void {
+    const told = new Set(before.map(({ finding }) => finding.sentence));
+    for (const { finding, policy } of now) {
+      const { reason, sentence } = finding;
+      if (told.has(sentence)) continue;
+      this.#deps.log.warn({ component: 'node', reason, ...(policy === undefined ? {} : { policy }) }, sentence);
+    }
+  }
+
+  #warn(reason: Reason, action: string, note: string): void {
+    this.#tell('Warning', reason, action, note);
+  }
+
+  #tell(type: 'Normal' | 'Warning', reason: Reason, action: string, note: string): void {
+    const tunnel = resourceOf('EgressTunnel');
+    const regarding = { apiVersion: apiVersionOf(tunnel), kind: tunnel.kind, name: this.#deps.node };
+    this.#deps.events.record({ regarding, type, reason, action, note });
+  }
+}
+
+const ownershipNote = (
+  { reason, cause, other }: Extract<Happening, { kind: 'event' }>,
+  name: string,
+  node: string,
+): string => {
+  const whom = other === undefined ? '' : ` (${reason === 'EipTakenOver' ? 'before' : 'next'}: ${other})`;
+  return reason === 'EipTakenOver'
+    ? `Node ${node} owns ${name} from now on: ${cause}${whom}.`
+    : `Node ${node} has let ${name} go: ${cause}${whom}.`;
+};
+
+const repairedNote: Readonly<Record<KernelPart, string>> = {
+  table: 'Somebody else had changed the table inet sallyport; it was put back.',
+  network: 'Somebody else had changed devices, addresses, rules or routes of ours; they were put back.',
+  sysctls: 'Somebody else had changed kernel settings that are needed; they were put back.',
+};
