@@ -112,6 +112,7 @@ export const expectedRights: readonly string[] = [
   'sallyport-proxy | cluster | bcsegresses.bkbcs.tencent.com | list watch',
   'sallyport-proxy | cluster | egressclusterinfos.egressgateway.spidernet.io | list watch',
   'sallyport-proxy | cluster | namespaces | list watch',
+  'sallyport-proxy | cluster | pods | list watch',
   'sallyport-reader | cluster | /kernel | get',
   'sallyport-reader | cluster | /metrics | get',
   'sallyport-reader | cluster | /report | get',
