@@ -64,7 +64,7 @@ export const readAgentFlags = (
 const nodeName = (text: string, mayBeAbsent: boolean): string =>
   (mayBeAbsent && text === '') || /^[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?$/.test(text)
     ? text
-    : refuseFlag('--node-name', text, 'the name of the Node that the agent runs on; NODE_NAME serves as well');
+    : refuseFlag('--node-name', text, 'the name of the Node that the agent runs on; NODE_NAME sets it too');
 
 const absolute = (flag: string, text: string): string =>
   text.startsWith('/') ? text : refuseFlag(flag, text, 'an absolute path');

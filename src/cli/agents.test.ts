@@ -95,10 +95,10 @@ describe('agentsOf', () => {
   it('says why nobody could be asked', async () => {
     assert.equal(await sentence('b'), 'No agent is ready on node b.');
     assert.equal(await sentence('nowhere'), 'No agent is ready on node nowhere.');
-    assert.equal(await sentence('c'), 'The agent of node c answers in a way that this version does not understand.');
+    assert.equal(await sentence('c'), 'This version does not understand the answer of the agent of node c.');
     assert.match(
       await sentence('d'),
-      /^The agent of node d cannot be asked: .*pods\/proxy is forbidden \(403 Forbidden\)\.$/,
+      /^Cannot query the agent of node d: .*pods\/proxy is forbidden \(403 Forbidden\)\.$/,
     );
   });
 });

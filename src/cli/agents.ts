@@ -78,10 +78,10 @@ export const agentsOf = (
       const answer = await client.raw({ path, headers, signal, timeoutMs: limitMs, retries: 0 });
       const view = viewSchema.safeParse(answer);
       if (view.success) return { ok: true, view: view.data };
-      return unanswered(`The agent of node ${question.node} answers in a way that this version does not understand.`);
+      return unanswered(`This version does not understand the answer of the agent of node ${question.node}.`);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      return unanswered(`The agent of node ${question.node} cannot be asked: ${error.message}.`);
+      return unanswered(`Cannot query the agent of node ${question.node}: ${error.message}.`);
     }
   };
 };

@@ -152,7 +152,7 @@ describe('egctl', () => {
     );
     assert.deepEqual(server.read(ours.gateways, 'office')?.metadata.annotations ?? {}, {});
     const again = await run(...moving('gateway-2'), ...cluster);
-    assert.equal(again.out, '10.77.0.100, with 1 policy, was on gateway-2 already.\n');
+    assert.equal(again.out, '10.77.0.100, with 1 policy, is already on gateway-2.\n');
     server.put(ours.policies, orders);
   });
 
@@ -183,7 +183,7 @@ describe('egctl', () => {
       server.put(ours.policies, withStatus(orders, { node: 'gateway-2' }));
     };
     const [{ code, out }] = await Promise.all([run('drain', 'gateway-1', ...cluster), emptied()]);
-    assert.deepEqual([code, out], [0, 'Node gateway-1 carries no EIPs, and gets none.\n']);
+    assert.deepEqual([code, out], [0, 'Node gateway-1 carries no EIPs and gets no new ones.\n']);
     const undone = await run('undrain', 'gateway-1', ...cluster);
     assert.deepEqual([undone.code, undone.out], [0, 'Node gateway-1 may carry EIPs again.\n']);
     assert.equal(annotation(), undefined);
@@ -192,7 +192,7 @@ describe('egctl', () => {
 
   const refusals: readonly [string, readonly string[], RegExp][] = [
     ['an unknown pod', ['why', 'shop/web'], /^egctl: There is no pod web in namespace shop; choose another/],
-    ['a name that is none', ['why', 'We b'], /^egctl: "We b" names no pod: write POD, NAMESPACE\/POD/],
+    ['a name that is none', ['why', 'We b'], /^egctl: "We b" is not a valid pod name: write POD, NAMESPACE\/POD/],
     [
       'a name as destination',
       ['why', 'orders', '--to', 'example.com'],
@@ -203,7 +203,7 @@ describe('egctl', () => {
     [
       'an EIP of another gateway',
       moving('gateway-2', '10.78.0.1'),
-      /^egctl: 10\.78\.0\.1 is in no pool of gateway office/,
+      /^egctl: The pool of gateway office does not contain 10\.78\.0\.1\./,
     ],
     [
       'an unknown gateway',

@@ -80,7 +80,7 @@ function commandLine(
   answer: <T extends Report>(flags: Flags, ask: Ask<T>, text: Text<T>) => Promise<void>,
 ): Command {
   const program = new Command(name)
-    .description('Looks at Sallyport, the way out of a Kubernetes cluster, and moves its EIPs.')
+    .description('Inspects Sallyport, the egress gateway and proxy of a Kubernetes cluster, and moves EIPs.')
     .version(version, '--version', 'print the version')
     .exitOverride()
     .configureOutput({
@@ -89,35 +89,38 @@ function commandLine(
       outputError: (text, write) => write(text.replace(/^error: /, `${name}: `)),
     })
     .helpCommand(false)
-    .addHelpText('after', '\nExit codes: 0 everything is fine, 1 something is not, 2 it cannot be answered.');
+    .addHelpText('after', '\nExit codes: 0 everything is fine, 1 something is not fine, 2 the command cannot answer.');
   const command = (usage: string, description: string, parent = program): Command =>
     parent
       .command(usage)
       .description(description)
-      .option('--kubeconfig <file>', 'how to reach the cluster; else KUBECONFIG, else the file in the home folder')
-      .option('--context <name>', 'context of the kubeconfig; else its current one')
-      .addOption(new Option('-o, --output <format>', 'what to print').choices(['text', 'json']).default('text'));
-  command('status', 'how gateways, policies, nodes and programs stand, and what to do about what is not fine').action(
+      .option('--kubeconfig <file>', 'kubeconfig file; default: KUBECONFIG, then ~/.kube/config')
+      .option('--context <name>', 'context of the kubeconfig; default: its current one')
+      .addOption(new Option('-o, --output <format>', 'output format').choices(['text', 'json']).default('text'));
+  command('status', 'show programs, gateways, policies and nodes, and each problem with its remedy').action(
     (flags: Flags) => answer(flags, askStatus, statusText),
   );
-  command('why', 'how traffic of a pod leaves the cluster, why so, and whether the kernels agree')
+  command('why', 'explain how traffic of a pod leaves the cluster, and check what the kernels hold')
     .argument('<pod>', 'POD, NAMESPACE/POD, or a workload such as deploy/NAME')
-    .option('-n, --namespace <name>', 'namespace of the pod; else that of the context')
-    .option('--to <address>', 'one destination; else all that its policies distinguish')
+    .option('-n, --namespace <name>', 'namespace of the pod; default: that of the context')
+    .option(
+      '--to <address>',
+      'one destination; default: every set of destinations that the policies of the pod treat alike',
+    )
     .action((pod: string, flags: WhyFlags) =>
       answer(flags, (cluster) => askWhy(cluster, { pod, namespace: flags.namespace, to: flags.to }), whyText),
     );
-  const vip = program.command('vip').description('what concerns one EIP').helpCommand(false);
-  command('move', 'let another node of its gateway carry an EIP, with all policies that leave with it', vip)
+  const vip = program.command('vip').description('commands for one EIP').helpCommand(false);
+  command('move', 'move an EIP, with all policies that leave with it, to another node of its gateway', vip)
     .requiredOption('--egressGatewayName <name>', 'the EgressGateway that the EIP belongs to')
     .requiredOption(
       '--vip <address>',
-      'the EIP; of a pair, either address; or a node of the gateway, for what leaves with its own address',
+      'the EIP (of a pair, either address), or a node of the gateway whose own address policies leave with',
     )
     .requiredOption('--targetNode <name>', 'a node that the gateway selects')
     .action((flags: Flags & MoveQuestion) => answer(flags, (cluster) => moveVip(cluster, flags), moveText));
   const node = '<node>';
-  command('drain', 'let other nodes carry the EIPs of a node, and give it no new ones until undrain')
+  command('drain', 'move the EIPs of a node to other nodes, and assign it no new ones until undrain')
     .argument(node, 'name of the Node')
     .action((name: string, flags: Flags) => answer(flags, (cluster) => drainNode(cluster, name, true), drainText));
   command('undrain', 'let a node carry EIPs again; none moves back by itself')
@@ -127,14 +130,14 @@ function commandLine(
 }
 
 const drainText = ({ node, isDraining, remaining }: DrainReport, paint: Paint): string[] => {
-  if (remaining !== undefined) return [paint(`Node ${node} is to be empty, but ${remaining}.`, 'bad')];
-  return [isDraining ? `Node ${node} carries no EIPs, and gets none.` : `Node ${node} may carry EIPs again.`];
+  if (remaining !== undefined) return [paint(`Node ${node} is draining, but ${remaining}.`, 'bad')];
+  return [isDraining ? `Node ${node} carries no EIPs and gets no new ones.` : `Node ${node} may carry EIPs again.`];
 };
 
 const moveText = ({ vip, to, policies, wasThere, remaining }: MoveReport, paint: Paint): string[] => {
   const what = `${vip}, with ${policies} ${policies === 1 ? 'policy' : 'policies'},`;
-  if (remaining !== undefined) return [paint(`${what} is to be on ${to}, but ${remaining}.`, 'bad')];
-  return [`${what} ${wasThere ? 'was on' : 'is now on'} ${to}${wasThere ? ' already' : ''}.`];
+  if (remaining !== undefined) return [paint(`${what} is moving to ${to}, but ${remaining}.`, 'bad')];
+  return [`${what} is ${wasThere ? 'already' : 'now'} on ${to}.`];
 };
 
 // Each call has a limit of its own; this one is for all of them together.
@@ -144,7 +147,7 @@ async function inCluster<T>({ version }: Program, { kubeconfig, context }: Flags
   const access = await loadAccess({ path: kubeconfig, context });
   const userAgent = `egctl/${version}`;
   const client = createKubeClient({ access, userAgent, clock: systemClock, random: Math.random });
-  const error = () => new Unanswered(`The cluster has not answered within ${limitMs / 1000} s.`);
+  const error = () => new Unanswered(`The cluster did not answer within ${limitMs / 1000} s.`);
   try {
     return await withLimit(systemClock, { ms: limitMs, error }, (signal) =>
       ask({ client, namespace: access.namespace, signal }),

@@ -36,7 +36,7 @@ describe('checkWorker', () => {
     assert.equal(check({ kind: 'drop', because: 'unbound' }, '203.0.113.29'), 'same: it to 203.0.113.29: dropped.');
     assert.equal(
       check(throughG, '203.0.113.30'),
-      'different: it to 203.0.113.30: slot 4 to no known node; decided is: slot 3 to node g.',
+      'different: it to 203.0.113.30: slot 4 to no known node; expected: slot 3 to node g.',
     );
   });
 
@@ -52,7 +52,7 @@ describe('checkWorker', () => {
   it('compares the node that the slot leads to', () => {
     assert.equal(
       check({ ...throughG, node: 'other' }, '198.51.100.7'),
-      'different: it to 198.51.100.7: slot 3 to node g; decided is: slot 3 to node other.',
+      'different: it to 198.51.100.7: slot 3 to node g; expected: slot 3 to node other.',
     );
   });
 
@@ -60,7 +60,7 @@ describe('checkWorker', () => {
     const bare = { node: 'w', hasTable: false };
     assert.equal(
       check(throughG, '198.51.100.7', true, bare),
-      'different: 10.244.3.7 (no class) to 198.51.100.7: left alone, as there is no table of Sallyport; decided is: slot 3 to node g.',
+      'different: 10.244.3.7 (no class) to 198.51.100.7: left alone, because the kernel has no table of Sallyport; expected: slot 3 to node g.',
     );
   });
 });
@@ -72,7 +72,7 @@ describe('checkGateway', () => {
       return `${result}: ${sentence}`;
     };
     assert.equal(check('10.6.1.1'), 'same: slot 3 leaves with 10.6.1.1.');
-    assert.equal(check('10.6.1.2'), 'different: slot 3 leaves with 10.6.1.1; decided is: 10.6.1.2.');
-    assert.equal(check('fd00::1'), 'different: slot 3 leaves with no IPv6 address; decided is: fd00::1.');
+    assert.equal(check('10.6.1.2'), 'different: slot 3 leaves with 10.6.1.1; expected: 10.6.1.2.');
+    assert.equal(check('fd00::1'), 'different: slot 3 leaves with no IPv6 address; expected: fd00::1.');
   });
 });

@@ -30,10 +30,10 @@ export const checkWorker = (node: string, { source, about, to, outcome }: Way, a
   const { view } = answer;
   const wanted = wantedText(outcome);
   const found = verdictText(verdictOf(view.source, to), view.slot);
-  const known = view.hasTable ? '' : ', as there is no table of Sallyport';
+  const known = view.hasTable ? '' : ', because the kernel has no table of Sallyport';
   const who = `${source} (${view.source === undefined ? 'no class' : `class ${view.source.class}`}) to ${about}`;
   if (found === wanted) return { where: node, result: 'same', sentence: `${who}: ${found}${known}.` };
-  return { where: node, result: 'different', sentence: `${who}: ${found}${known}; decided is: ${wanted}.` };
+  return { where: node, result: 'different', sentence: `${who}: ${found}${known}; expected: ${wanted}.` };
 };
 
 /** Compares the kernel of the gateway node; call it for the outcome `gateway` only. */
@@ -46,7 +46,7 @@ export const checkGateway = (
   const found = isIpv4(eip) ? ipv4 : ipv6;
   const leaves = `slot ${slot} leaves with ${found ?? `no IPv${familyOf(eip)} address`}`;
   if (found === eip) return { where: node, result: 'same', sentence: `${leaves}.` };
-  return { where: node, result: 'different', sentence: `${leaves}; decided is: ${eip}.` };
+  return { where: node, result: 'different', sentence: `${leaves}; expected: ${eip}.` };
 };
 
 /** A source that the kernel does not know is left alone; so is what belongs to the cluster and has no verdict. */

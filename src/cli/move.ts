@@ -47,7 +47,7 @@ export const moveOf = (objects: OwnObjects, question: MoveQuestion): Answer<Move
     return refused(`--vip is ${JSON.stringify(question.vip)}: ${allowed}.`);
   }
   if (from === undefined && !isInPool(found, vip.value)) {
-    return refused(`${vip.value} is in no pool of gateway ${gateway}.`);
+    return refused(`The pool of gateway ${gateway} does not contain ${vip.value}.`);
   }
   const target = nodes.find(({ name }) => name === to);
   if (target === undefined) {
@@ -77,7 +77,8 @@ export const wishesWith = ({ metadata }: Served, vip: Ip, node: string | undefin
 /** What is left to do until the move is complete; undefined when it is. */
 export const remainingOf = ({ vip, from, to }: Move, objects: OwnObjects): string | undefined => {
   const behind = nodesWith(objects, vip).filter((node) => node !== to);
-  if (behind.length > 0) return `policies that are still on ${behind[0]}: ${behind.length}`;
+  if (behind.length > 0)
+    return `${behind.length} ${behind.length === 1 ? 'policy is' : 'policies are'} still on ${behind[0]}`;
   // Policies with the address of another node are in another group.
   if (from !== undefined) return undefined;
   const tunnel = objects.tunnels.find(({ metadata }) => metadata.name === to);

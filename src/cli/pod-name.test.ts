@@ -29,19 +29,19 @@ describe('readPodName', () => {
       const read = readPodName(written, 'here');
       assert.equal(
         read.ok ? '' : read.sentence,
-        `${JSON.stringify(written)} names no pod: write POD, NAMESPACE/POD, or a workload such as deploy/NAME.`,
+        `${JSON.stringify(written)} is not a valid pod name: write POD, NAMESPACE/POD, or a workload such as deploy/NAME.`,
       );
     });
   }
 
   it('refuses a namespace that is none', () => {
     const read = readPodName('web-0', 'no/where');
-    assert.equal(read.ok ? '' : read.sentence, '"no/where" names no namespace: write -n NAMESPACE.');
+    assert.equal(read.ok ? '' : read.sentence, '"no/where" is not a valid namespace: write -n NAMESPACE.');
   });
 
   it('refuses a kind that has no pods', () => {
     const read = readPodName('shop/service/web', 'here');
-    assert.match(read.ok ? '' : read.sentence, /^"service" is no kind of workload that has pods: write POD/);
+    assert.match(read.ok ? '' : read.sentence, /^"service" is not a kind of workload that has pods: write POD/);
   });
 });
 
@@ -57,7 +57,10 @@ describe('choosePod', () => {
   it('takes the only pod whose name begins so', () => assert.equal(chosen('cart'), 'cart-5d8c-a'));
 
   it('takes one of many that are alike, and says so', () => {
-    assert.equal(chosen('orders'), 'orders-5d8c-a One of 2 alike: orders-5d8c-a, orders-5d8c-b.');
+    assert.equal(
+      chosen('orders'),
+      'orders-5d8c-a This is one of 2 pods of the same workload: orders-5d8c-a, orders-5d8c-b.',
+    );
     assert.equal(chosen('orders', 'Deployment'), chosen('orders'));
   });
 
@@ -75,14 +78,14 @@ describe('choosePod', () => {
     const alone = { metadata: { name: 'orders-debug', namespace: 'shop' } };
     assert.equal(
       chosen('orders', undefined, [...pods, alone]),
-      'Several pods begin with orders: orders-5d8c-a, orders-5d8c-b, orders-debug; write one of them.',
+      'The names of several pods begin with orders: orders-5d8c-a, orders-5d8c-b, orders-debug; choose one of them.',
     );
   });
 
   it('says what to do when there is none', () => {
     assert.equal(
       chosen('web'),
-      'There is no pod web in namespace shop; choose another with -n NAMESPACE or NAMESPACE/POD.',
+      'There is no pod web in namespace shop; choose another namespace with -n NAMESPACE or NAMESPACE/POD.',
     );
   });
 });

@@ -42,18 +42,18 @@ const allowed = 'write POD, NAMESPACE/POD, or a workload such as deploy/NAME';
 /** Reads `POD`, `NAMESPACE/POD`, `deploy/NAME` or `NAMESPACE/deploy/NAME`; `namespace` is for names without one. */
 export const readPodName = (text: string, namespace: string): Answer<PodName> => {
   if (!namePattern.test(namespace)) {
-    return { ok: false, sentence: `${JSON.stringify(namespace)} names no namespace: write -n NAMESPACE.` };
+    return { ok: false, sentence: `${JSON.stringify(namespace)} is not a valid namespace: write -n NAMESPACE.` };
   }
   const parts = text.split('/');
   if (parts.length > 3 || !parts.every((part) => namePattern.test(part))) {
-    return { ok: false, sentence: `${JSON.stringify(text)} names no pod: ${allowed}.` };
+    return { ok: false, sentence: `${JSON.stringify(text)} is not a valid pod name: ${allowed}.` };
   }
   const name = parts.at(-1) ?? '';
   const word = parts.length === 1 ? 'pod' : (parts.at(-2) ?? '');
   const owner = ownerByWord[word];
   const isKind = owner !== undefined || podWords.includes(word);
   if (parts.length === 3 && !isKind) {
-    return { ok: false, sentence: `${JSON.stringify(word)} is no kind of workload that has pods: ${allowed}.` };
+    return { ok: false, sentence: `${JSON.stringify(word)} is not a kind of workload that has pods: ${allowed}.` };
   }
   const [first = namespace] = parts;
   const isNamed = parts.length === 3 || (parts.length === 2 && !isKind);
@@ -73,13 +73,19 @@ export const choosePod = ({ namespace, name, owner }: PodName, pods: readonly Se
   const [pod] = candidates;
   const asked = owner === undefined ? `pod ${name}` : `pod of the ${owner} ${name}`;
   if (pod === undefined) {
-    const sentence = `There is no ${asked} in namespace ${namespace}; choose another with -n NAMESPACE or NAMESPACE/POD.`;
+    const sentence = `There is no ${asked} in namespace ${namespace}; choose another namespace with -n NAMESPACE or NAMESPACE/POD.`;
     return { ok: false, sentence };
   }
   if (new Set(candidates.map(ownerOf)).size > 1) {
-    return { ok: false, sentence: `Several pods begin with ${name}: ${shown(candidates)}; write one of them.` };
+    return {
+      ok: false,
+      sentence: `The names of several pods begin with ${name}: ${shown(candidates)}; choose one of them.`,
+    };
   }
-  const note = candidates.length === 1 ? undefined : `One of ${candidates.length} alike: ${shown(candidates)}.`;
+  const note =
+    candidates.length === 1
+      ? undefined
+      : `This is one of ${candidates.length} pods of the same workload: ${shown(candidates)}.`;
   return { ok: true, value: { pod, note } };
 };
 

@@ -23,7 +23,7 @@ const checkStatus = (policy: PolicyPlan, objects: OwnObjects): Check[] => {
   const bound: Check =
     shown === wanted
       ? { where, result: 'same', sentence: `${shown}.` }
-      : { where, result: 'different', sentence: `${shown}; decided is: ${wanted}. Look at the controller.` };
+      : { where, result: 'different', sentence: `${shown}; expected: ${wanted}. Check the controller.` };
   const programmed = conditions?.find(({ type }) => type === 'Programmed');
   if (programmed === undefined || programmed.status === 'True') return [bound];
   return [bound, { where, result: 'different', sentence: `${programmed.reason}: ${programmed.message}` }];

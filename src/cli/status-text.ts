@@ -40,7 +40,7 @@ const counted = (title: string, total: number, problems: readonly Problem[]): st
 
 const shortened = <T>(rows: readonly T[]): readonly T[] => rows.slice(0, ROWS);
 
-const more = (count: number): string[] => (count > ROWS ? [`  ... and ${count - ROWS} more; -o json has all`] : []);
+const more = (count: number): string[] => (count > ROWS ? [`  ... and ${count - ROWS} more; -o json lists all`] : []);
 
 const problemLines = ({ name, reason, sentence, remedy }: Problem, paint: Paint): string[] => [
   paint(printable(`! ${name}${reason === undefined ? '' : `  ${reason}`}`), 'bad'),
@@ -82,14 +82,16 @@ const ownerSection = (ownership: Ownership | undefined, paint: Paint): string[] 
   const votes = [...voters, ...(apiVotes ? ['the API server'] : [])].join(', ');
   const rows = shortened(owners).map(({ eip, owner, epoch, recorded }): Cell[] => [
     eip,
-    owner === undefined ? { text: 'nobody', tone: 'bad' } : owner,
+    owner === undefined ? { text: 'none', tone: 'bad' } : owner,
     String(epoch),
     ...(recorded === owner ? [] : [{ text: `recorded: ${recorded}`, tone: 'quiet' } as const]),
   ]);
   return [
     '',
     paint(printable(`Owners of EIPs, by votes of ${votes} (electorate ${generation})`), 'heading'),
-    ...indented(behind.length === 0 ? [] : [printable(`still to take the electorate in: ${behind.join(', ')}`)]),
+    ...indented(
+      behind.length === 0 ? [] : [printable(`nodes that have not applied this electorate yet: ${behind.join(', ')}`)],
+    ),
     ...indented(owners.length === 0 ? ['none'] : aligned([headings('EIP', 'OWNER', 'EPOCH'), ...rows], paint)),
     ...more(owners.length),
   ];

@@ -53,7 +53,7 @@ Inside the cluster
     };
     assert.match(
       text(voting, programs),
-      /\nOwners of EIPs, by votes of gateway-1, gateway-2, the API server \(electorate 3\)\n {2}still to take the electorate in: gateway-1\n {2}EIP {20}OWNER {6}EPOCH\n {2}10\.77\.0\.100 fd77::100 {2}gateway-2 {2}5 {6}recorded: gateway-1\n\nPolicies/,
+      /\nOwners of EIPs, by votes of gateway-1, gateway-2, the API server \(electorate 3\)\n {2}nodes that have not applied this electorate yet: gateway-1\n {2}EIP {20}OWNER {6}EPOCH\n {2}10\.77\.0\.100 fd77::100 {2}gateway-2 {2}5 {6}recorded: gateway-1\n\nPolicies/,
     );
   });
 
@@ -127,7 +127,7 @@ Programs
   sallyport/sallyport-controller  2/2
   ! sallyport/sallyport-agent
       2 of 3 pods are ready.
-      Look at the pods and their logs.
+      Check the pods and their logs.
 
 Gateways
   NAME    IPV4 IN USE  IPV6 IN USE  NODE     PHASE  POLICIES  EIPS
@@ -138,11 +138,11 @@ Gateways
 
 Policies: 4, 3 not fine
   ! shop/edited
-      The controller has not said yet what it made of its last change.
-      Wait a moment, then look at the controller.
+      The controller has not reconciled its last change yet.
+      Wait a moment, then check the controller.
   ! shop/new
-      The controller has not said yet what it made of it.
-      Wait a moment, then look at the controller.
+      The controller has not reconciled it yet.
+      Wait a moment, then check the controller.
   ! shop/orders  PoolEmpty
       Gateway office has no addresses.
       Add addresses to the gateway, or set useNodeIP.
@@ -156,15 +156,15 @@ Nodes: 3, 3 not fine
       Take the address off the machine whose MAC address the message names, or remove it from the pool.
   ! gateway-2
       Its tunnel is in phase Init.
-      Wait a moment, then look at the controller.
+      Wait a moment, then check the controller.
   ! worker-1  HeartbeatLost
       The agent of node worker-1 has not been heard of for too long.
       Look at the node and its agent.
 
 Inside the cluster
   ! default
-      Nobody has found out yet what belongs to the cluster.
-      Wait a moment, then look at the controller.
+      The controller has not detected yet which addresses belong to the cluster.
+      Wait a moment, then check the controller.
 `,
     );
   });
@@ -177,7 +177,7 @@ Inside the cluster
     }));
     const lines = text({ ...objects, policies: many }, programs).split('\n');
     assert.ok(lines.includes('Policies: 30, 30 not fine'));
-    assert.ok(lines.includes('  ... and 10 more; -o json has all'));
+    assert.ok(lines.includes('  ... and 10 more; -o json lists all'));
     assert.equal(statusOf({ ...objects, policies: many }, programs).problems.length, 30);
   });
 

@@ -113,8 +113,8 @@ const noProgram: Problem = {
   about: 'program',
   name: 'sallyport',
   reason: undefined,
-  sentence: 'No controller and no agent of the chart was found, so nobody keeps this up to date.',
-  remedy: 'Install the chart; if they run in another way, look at them there.',
+  sentence: 'The cluster has no controller and no agent of the chart, so this status may be out of date.',
+  remedy: 'Install the chart. If the programs run in another way, check them there.',
 };
 
 const programProblem = ({ name, ready, wanted, isReady }: ProgramLine): Problem[] =>
@@ -126,7 +126,7 @@ const programProblem = ({ name, ready, wanted, isReady }: ProgramLine): Problem[
           name,
           reason: undefined,
           sentence: `${ready} of ${wanted} pods are ready.`,
-          remedy: 'Look at the pods and their logs.',
+          remedy: 'Check the pods and their logs.',
         },
       ];
 
@@ -160,9 +160,9 @@ const conditionProblem = (
   const conditions: readonly Condition[] = readStatus(schemas[about], object)?.conditions ?? [];
   for (const type of types) {
     const condition = conditions.find((candidate) => candidate.type === type);
-    if (condition === undefined) return [unseen(about, name, 'The controller has not said yet what it made of it.')];
+    if (condition === undefined) return [unseen(about, name, 'The controller has not reconciled it yet.')];
     if ((condition.observedGeneration ?? generation) < generation) {
-      return [unseen(about, name, 'The controller has not said yet what it made of its last change.')];
+      return [unseen(about, name, 'The controller has not reconciled its last change yet.')];
     }
     if (condition.status !== 'True') return [problemOf(about, name, condition)];
   }
@@ -174,7 +174,7 @@ const unseen = (about: Problem['about'], name: string, sentence: string): Proble
   name,
   reason: undefined,
   sentence,
-  remedy: 'Wait a moment, then look at the controller.',
+  remedy: 'Wait a moment, then check the controller.',
 });
 
 /** A condition or a line of a node report as a problem. Messages end with the remedy of their reason: it is told once. */
@@ -193,7 +193,7 @@ const nodeProblems = (object: Served): Problem[] => {
   const { name } = object.metadata;
   const status = readStatus(EgressTunnelStatus, object);
   if (status === undefined || (status.phase ?? 'Pending') === 'Pending') {
-    return [unseen('node', name, 'The controller has given it no tunnel yet.')];
+    return [unseen('node', name, 'The controller has not assigned a tunnel to it yet.')];
   }
   const told = status.conditions?.find(({ type, status: holds }) => type === 'Ready' && holds !== 'True');
   const phase = told === undefined ? [] : [problemOf('node', name, told)];
@@ -207,7 +207,7 @@ const nodeProblems = (object: Served): Problem[] => {
   }
   const unlisted = status.report?.unlistedProblems ?? 0;
   if (unlisted > 0) {
-    const message = `It has ${unlisted} more problems, which its report has no room for.`;
+    const message = `It has ${unlisted} more problems that do not fit into its report.`;
     reported.push(problemOf('node', name, { reason: 'ProblemsNotListed', message }));
   }
   if (phase.length > 0 || status.phase === 'Ready') return [...phase, ...reported];
@@ -219,7 +219,7 @@ const clusterInfoProblem = (object: Served | undefined): readonly Problem[] => {
   const detected =
     object && readStatus(EgressClusterInfoStatus, object)?.conditions?.find(({ type }) => type === 'Detected');
   if (detected === undefined)
-    return [unseen('clusterInfo', name, 'Nobody has found out yet what belongs to the cluster.')];
+    return [unseen('clusterInfo', name, 'The controller has not detected yet which addresses belong to the cluster.')];
   return detected.status === 'True' ? [] : [problemOf('clusterInfo', name, detected)];
 };
 

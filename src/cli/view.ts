@@ -54,12 +54,12 @@ const configOf = (map: ServedConfigMap | undefined): { readonly value: Config; r
   if (text === undefined) {
     return {
       value: defaults,
-      notes: ['The ConfigMap of the chart cannot be seen; the default configuration is assumed.'],
+      notes: ['Cannot read the ConfigMap of the chart; this answer assumes the default configuration.'],
     };
   }
   const parsed = parseConfig(text, Config);
   if (parsed.ok) return { value: parsed.value, notes: [] };
   const [problem] = parsed.problems;
-  const note = `The configuration cannot be read (line ${problem?.line}: ${problem?.sentence}); the default one is assumed.`;
+  const note = `The configuration is invalid (line ${problem?.line}: ${problem?.sentence}); this answer assumes the default one.`;
   return { value: defaults, notes: [note] };
 };

@@ -7,7 +7,7 @@ import type { WayLine, WhyReport } from './why.ts';
 export const whyText = (report: WhyReport, paint: Paint): string[] => {
   const { pod, to, ways, decisions, checks, notes } = report;
   const where = pod.node === undefined ? 'on no node yet' : `on node ${pod.node}`;
-  const rows = ways.length === 0 ? [['No policy is about it.']] : ways.map((way) => wayRow(way, report));
+  const rows = ways.length === 0 ? [['No policy applies to this traffic.']] : ways.map((way) => wayRow(way, report));
   const section = (title: string, lines: readonly string[]): string[] =>
     lines.length === 0 ? [] : ['', paint(title, 'heading'), ...indented(lines)];
   const reasons = decisions.map(({ sentence }) => printable(sentence));

@@ -69,7 +69,7 @@ describe('why', () => {
   fd44:0:0:3::7 to everything outside the cluster  leaves with fd77::100 through node gateway-1    policy shop/orders, gateway office, slot 17
 
 Why
-  Pod shop/orders-5d8c-a is under shop/orders, the first one wins.
+  Policy shop/orders selects pod shop/orders-5d8c-a.
   Policy shop/orders uses gateway office.
   Gateway office selects 2 nodes.
   2 of 2 nodes of gateway office are ready.
@@ -94,9 +94,9 @@ Checked
   10.244.3.7  is left alone
 
 Why
-  Pod shop/orders-5d8c-a is under shop/orders, the first one wins.
-  shop/orders is about everything outside the cluster, and 10.244.9.9 is inside.
-  No policy of Pod shop/orders-5d8c-a is about 10.244.9.9; the traffic is left alone.
+  Policy shop/orders selects pod shop/orders-5d8c-a.
+  shop/orders selects all destinations outside the cluster, and 10.244.9.9 is inside.
+  No policy of pod shop/orders-5d8c-a applies to 10.244.9.9; the traffic is left alone.
 
 Checked
   ok  worker-1  10.244.3.7 (class 0x25000001) to 10.244.9.9: left alone.
@@ -110,8 +110,8 @@ Checked
       report.checks.map(({ result, where, sentence }) => `${result} ${where}: ${sentence}`),
       [
         'same status of shop/orders: 10.77.0.100 and fd77::100 on node gateway-1, slot 17.',
-        'different worker-1: 10.244.3.7 (no class) to 198.51.100.7: left alone; decided is: slot 17 to node gateway-1.',
-        'different gateway-1: slot 17 leaves with no IPv4 address; decided is: 10.77.0.100.',
+        'different worker-1: 10.244.3.7 (no class) to 198.51.100.7: left alone; expected: slot 17 to node gateway-1.',
+        'different gateway-1: slot 17 leaves with no IPv4 address; expected: 10.77.0.100.',
       ],
     );
     assert.equal(report.isFine, false);
@@ -133,7 +133,7 @@ Checked
     assert.equal(check?.result, 'different');
     assert.match(
       check?.sentence ?? '',
-      /^no slot; decided is: 10\.77\.0\.100 and fd77::100 on node .*Look at the controller\.$/,
+      /^no slot; expected: 10\.77\.0\.100 and fd77::100 on node .*Check the controller\.$/,
     );
   });
 
@@ -229,7 +229,7 @@ Checked
     }));
     const report = await why({ cluster: { ...objects, policies: many } });
     assert.equal(report.ways.length, 4);
-    assert.deepEqual(report.notes, ['It is under 5 more policies; ask with --to ADDRESS.']);
+    assert.deepEqual(report.notes, ['5 more policies select it; ask about one destination with --to ADDRESS.']);
   });
 
   const onNode = { nodeName: 'worker-1' };
@@ -239,15 +239,15 @@ Checked
       'a pod of the host network',
       { ...pod('a'), spec: { ...onNode, hostNetwork: true } },
       '198.51.100.7',
-      /uses the network/,
+      /uses the host network/,
     ],
-    ['the node that the pod runs on', pod('a'), '10.77.0.13', /is the node that Pod shop\/a runs on/],
+    ['the node that the pod runs on', pod('a'), '10.77.0.13', /is the node that the pod runs on/],
   ];
   for (const [name, of, to, says] of pods) {
     it(`says so of ${name}`, async () => {
       const report = await why({ of, to });
       const [, first, , , second = ''] = whyText(report, plain);
-      assert.equal(first, '  No policy is about it.');
+      assert.equal(first, '  No policy applies to this traffic.');
       assert.match(second, says);
       assert.deepEqual(report.checks, []);
       assert.equal(report.isFine, true);

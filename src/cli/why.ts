@@ -44,7 +44,10 @@ export const whyOf = (
     ways: lines,
     decisions,
     checks,
-    notes: unshown === 0 ? notes : [...notes, `It is under ${unshown} more policies; ask with --to ADDRESS.`],
+    notes:
+      unshown === 0
+        ? notes
+        : [...notes, `${unshown} more policies select it; ask about one destination with --to ADDRESS.`],
     isFine: lines.every(({ isFine }) => isFine) && checks.every(({ result }) => result !== 'different'),
   };
 };

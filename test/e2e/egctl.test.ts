@@ -180,7 +180,7 @@ describe('egctl', () => {
         return report.notes.length > 0 ? report : undefined;
       });
       assert.deepEqual(fewer.notes, [
-        'The ConfigMap of the chart cannot be seen; the default configuration is assumed.',
+        'Cannot read the ConfigMap of the chart; this answer assumes the default configuration.',
       ]);
       for (const check of fewer.checks.filter(({ where }) => !where.startsWith('status of'))) {
         assert.equal(check.result, 'unknown');
@@ -218,7 +218,7 @@ describe('egctl', () => {
         const { code, checks } = await why();
         assert.equal(code, 1);
         assert.deepEqual([checks[0]?.where, checks[0]?.result], ['status of shop/orders', 'different']);
-        assert.match(checks[0]?.sentence ?? '', /^10\.77\.0\.199 and .*decided is: 10\.77\.0\.100 and .*controller\.$/);
+        assert.match(checks[0]?.sentence ?? '', /^10\.77\.0\.199 and .*expected: 10\.77\.0\.100 and .*controller\.$/);
         const { code: statusCode, stdout } = await egctl(['status']);
         assert.equal(statusCode, 1);
         assert.match(stdout, /! sallyport\/sallyport-controller\n +0 of 0 pods are ready\./);

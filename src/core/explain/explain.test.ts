@@ -50,8 +50,8 @@ describe('explainPod', () => {
     const view = cluster({ 'red/p': {} });
     const slot = plan(view).policies[0]?.binding?.slot;
     assert.deepEqual(sentences(view, pod(), '198.51.100.7'), [
-      'Pod red/web-0 is under red/p, the first one wins.',
-      'red/p is about everything outside the cluster, and 198.51.100.7 is outside.',
+      'Policy red/p selects pod red/web-0.',
+      'red/p selects all destinations outside the cluster, and 198.51.100.7 is outside.',
       'Policy red/p uses gateway g.',
       'Gateway g selects 1 nodes.',
       '1 of 1 nodes of gateway g are ready.',
@@ -67,7 +67,8 @@ describe('explainPod', () => {
       'red/r': { priority: 1, destSubnet: ['203.0.113.0/24'] },
     });
     const told = sentences(view, pod(), '198.51.100.7');
-    assert.ok(told.includes('destSubnet of red/r does not have 198.51.100.7.'));
+    assert.ok(told.includes('Policies red/q, red/r, red/p select pod red/web-0; red/q has the highest precedence.'));
+    assert.ok(told.includes('destSubnet of red/r does not contain 198.51.100.7.'));
     assert.ok(told.includes('red/q comes first: priority 0 is before 5.'));
     assert.equal(explainPod(view, plan(view), pod(), ip('198.51.100.7')).policy?.key, 'red/q');
   });
@@ -76,16 +77,16 @@ describe('explainPod', () => {
     const view = cluster({ 'red/p': { exceptSubnet: ['198.51.100.7'] } });
     assert.match(
       sentences(view, pod(), '10.244.9.9').join(' '),
-      /10\.244\.9\.9 is inside\. No policy of Pod red\/web-0 is about 10\.244\.9\.9/,
+      /10\.244\.9\.9 is inside\. No policy of pod red\/web-0 applies to 10\.244\.9\.9/,
     );
-    assert.match(sentences(view, pod(), '198.51.100.7').join(' '), /exceptSubnet of red\/p has 198\.51\.100\.7/);
+    assert.match(sentences(view, pod(), '198.51.100.7').join(' '), /exceptSubnet of red\/p contains 198\.51\.100\.7/);
   });
 
   const others: readonly [string, ReturnType<typeof pod>, RegExp][] = [
-    ['the host network', pod({ hostNetwork: true }), /uses the network of its node, so no policy is about it/],
+    ['the host network', pod({ hostNetwork: true }), /uses the host network, so no policy applies to it/],
     ['a finished pod', pod({ phase: 'Succeeded' }), /has finished/],
     ['a pod without an address', pod({ podIPs: [] }), /has no address yet/],
-    ['a pod under no policy', pod({ app: 'other' }), /is under no policy; its traffic is left alone/],
+    ['a pod under no policy', pod({ app: 'other' }), /^No policy selects pod red\/web-0; its traffic is left alone/],
   ];
   for (const [name, one, says] of others) {
     it(`says so of ${name}`, () => assert.match(sentences(cluster({ 'red/p': {} }), one).join(' '), says));
@@ -118,7 +119,7 @@ describe('the outcome that explainPod tells', () => {
   const untouched: readonly [string, string, RegExp][] = [
     ['link-local destinations of a policy without destSubnet', '169.254.169.254', /169\.254\.169\.254 is inside/],
     ['what is never routed', '224.0.0.5', /224\.0\.0\.5 is never routed to another machine/],
-    ['the node of the pod itself', '192.0.2.7', /192\.0\.2\.7 is the node that Pod red\/web-0 runs on/],
+    ['the node of the pod itself', '192.0.2.7', /192\.0\.2\.7 is the node that the pod runs on/],
   ];
   for (const [what, to, says] of untouched) {
     it(`leaves ${what} alone`, () => {
@@ -135,7 +136,7 @@ describe('the outcome that explainPod tells', () => {
     assert.deepEqual(outcome(unknown, both, '198.51.100.7'), { kind: 'leftAlone' });
     assert.match(
       sentences(unknown, both, '198.51.100.7').join(' '),
-      /outside the cluster, and it is not known yet what/,
+      /outside the cluster, and the controller does not know them yet/,
     );
   });
 
@@ -182,7 +183,7 @@ describe('explainPolicy', () => {
   it('gives the reason of a refusal and what happens to the traffic', () => {
     const text = told(cluster({ 'red/p': { gateway: 'gone' } }), 'red/p');
     assert.match(text, /GatewayNotFound: Policy red\/p names the gateway gone/);
-    assert.match(text, /Traffic of red\/p is dropped, because nothing serves it and onUnavailable is Drop/);
+    assert.match(text, /Traffic of red\/p is dropped, because no gateway node serves it and onUnavailable is Drop/);
   });
 
   it('names the policies that shadow it', () => {

@@ -47,22 +47,22 @@ export const explainPolicy = (view: ClusterView, plan: Plan, key: PolicyKey): Ex
 
 /** Why traffic of a pod leaves as it does. Without a destination, the first policy for anything is explained. */
 export const explainPod = (view: ClusterView, plan: Plan, pod: PodView, to?: Ip): Explanation => {
-  const who = `Pod ${pod.namespace}/${pod.name}`;
+  const who = `pod ${pod.namespace}/${pod.name}`;
   const untouched = untouchedBecause(view, pod, to);
   if (untouched !== undefined) return leftAlone([untouched]);
   const labels = view.namespaces.find(({ name }) => name === pod.namespace)?.labels ?? {};
   const policies = policiesOfPod(indexPolicies(view.policies), pod, labels);
-  if (policies.length === 0)
-    return leftAlone([fact('policy', `${who} is under no policy; its traffic is left alone.`)]);
-  const decisions = [
-    fact('source', `${who} is under ${policies.map(({ key }) => key).join(', ')}, the first one wins.`),
-  ];
+  if (policies.length === 0) return leftAlone([fact('policy', `No policy selects ${who}; its traffic is left alone.`)]);
+  const decisions = [fact('source', selectionSentence(policies, who))];
   const outside = outsideOf(view.ranges);
   const candidates =
     to === undefined ? policies : policies.filter((policy) => concerns(view, outside, policy, to, decisions));
   const [winner, second] = candidates;
   if (winner === undefined) {
-    return leftAlone([...decisions, fact('traffic', `No policy of ${who} is about ${to}; the traffic is left alone.`)]);
+    return leftAlone([
+      ...decisions,
+      fact('traffic', `No policy of ${who} applies to ${to}; the traffic is left alone.`),
+    ]);
   }
   if (second !== undefined) decisions.push(fact('precedence', precedenceSentence(winner, second), winner.key));
   const decided = plan.policies.find(({ key }) => key === winner.key);
@@ -80,6 +80,13 @@ export const explainPod = (view: ClusterView, plan: Plan, pod: PodView, to?: Ip)
   return { decisions, policy: decided, outcome };
 };
 
+const selectionSentence = (policies: readonly PolicyView[], who: string): string => {
+  const keys = policies.map(({ key }) => key);
+  return keys.length === 1
+    ? `Policy ${keys[0]} selects ${who}.`
+    : `Policies ${keys.join(', ')} select ${who}; ${keys[0]} has the highest precedence.`;
+};
+
 const leftAlone = (decisions: readonly Decision[]): Explanation => ({
   decisions,
   policy: undefined,
@@ -89,9 +96,9 @@ const leftAlone = (decisions: readonly Decision[]): Explanation => ({
 /** Why no policy is ever about such packets of the pod; undefined when policies may be. */
 const untouchedBecause = (view: ClusterView, pod: PodView, to: Ip | undefined): Decision | undefined => {
   const who = `Pod ${pod.namespace}/${pod.name}`;
-  if (pod.isHostNetwork) return fact('source', `${who} uses the network of its node, so no policy is about it.`);
-  if (pod.isFinished) return fact('source', `${who} has finished, so no policy is about it.`);
-  if (!isSource(pod)) return fact('source', `${who} has no address yet, so no policy is about it.`);
+  if (pod.isHostNetwork) return fact('source', `${who} uses the host network, so no policy applies to it.`);
+  if (pod.isFinished) return fact('source', `${who} has finished, so no policy applies to it.`);
+  if (!isSource(pod)) return fact('source', `${who} has no address yet, so no policy applies to it.`);
   if (to === undefined) return undefined;
   const [family, isOn, sources] = isIpv4(to)
     ? ['IPv4', view.settings.hasIpv4, pod.ipv4]
@@ -100,7 +107,7 @@ const untouchedBecause = (view: ClusterView, pod: PodView, to: Ip | undefined): 
   if (sources.length === 0) return fact('source', `${who} has no ${family} address, so it sends nothing to ${to}.`);
   const parent = view.tunnels.find(({ node }) => node === pod.node)?.parent;
   if (to === parent?.ipv4 || to === parent?.ipv6) {
-    return fact('destination', `${to} is the node that ${who} runs on; traffic to it is left alone.`);
+    return fact('destination', `${to} is the node that the pod runs on; traffic to it is left alone.`);
   }
   return contains(UNROUTED, to)
     ? fact('destination', `${to} is never routed to another machine, so the traffic is left alone.`)
@@ -117,12 +124,12 @@ const concerns = (
   if (spec === undefined) return false;
   const isExcepted = contains(spec.exceptions, to);
   const isMeant = !isExcepted && contains(spec.destinations ?? outside, to);
-  const place = ranges.isKnown ? `${to} is ${isMeant ? 'outside' : 'inside'}` : 'it is not known yet what that is';
+  const place = ranges.isKnown ? `${to} is ${isMeant ? 'outside' : 'inside'}` : 'the controller does not know them yet';
   const why = isExcepted
-    ? `exceptSubnet of ${key} has ${to}`
+    ? `exceptSubnet of ${key} contains ${to}`
     : spec.destinations === undefined
-      ? `${key} is about everything outside the cluster, and ${place}`
-      : `destSubnet of ${key} ${isMeant ? 'has' : 'does not have'} ${to}`;
+      ? `${key} selects all destinations outside the cluster, and ${place}`
+      : `destSubnet of ${key} ${isMeant ? 'contains' : 'does not contain'} ${to}`;
   decisions.push(fact('destination', `${why}.`, key));
   return isMeant;
 };
@@ -143,11 +150,11 @@ const trafficSentence = ({ key, traffic, binding }: PolicyPlan): string => {
     case 'gateway':
       return `Traffic of ${key} goes to node ${binding?.node} with slot ${binding?.slot}.`;
     case 'drop':
-      return `Traffic of ${key} is dropped, because nothing serves it and onUnavailable is Drop.`;
+      return `Traffic of ${key} is dropped, because no gateway node serves it and onUnavailable is Drop.`;
     case 'nodeIp':
-      return `Traffic of ${key} leaves with the address of its own node, because nothing serves it and onUnavailable is NodeIP.`;
+      return `Traffic of ${key} leaves with the address of its own node, because no gateway node serves it and onUnavailable is NodeIP.`;
     case undefined:
-      return `Nobody knows the traffic of ${key}, because the policy cannot be read.`;
+      return `What happens to traffic of ${key} is unknown, because the policy cannot be read.`;
     default:
       return traffic satisfies never;
   }
@@ -174,7 +181,7 @@ const packetSentence = ({ key, binding }: PolicyPlan, outcome: PacketOutcome, to
 const lack = (key: PolicyKey, binding: PolicyPlan['binding'], because: Unavailability, to: Ip): string => {
   switch (because) {
     case 'unbound':
-      return `nothing serves ${key}`;
+      return `no gateway node serves ${key}`;
     case 'unreachable':
       return `node ${binding?.node} cannot be reached through the tunnel`;
     case 'notReady':
