@@ -1,4 +1,4 @@
-# Two commands do everything: `make demo` and `make test`. Set-up is part of each and does only what is missing.
+# Two commands are enough: `make demo` and `make test`. Each includes the set-up, which does only what is missing.
 SHELL := /bin/sh
 node = root=. && . tools/bootstrap.sh && "$$NODE"
 
@@ -6,16 +6,16 @@ node = root=. && . tools/bootstrap.sh && "$$NODE"
 .PHONY: help demo test setup check e2e chaos soak bench lab-up lab-down generate format
 
 help:
-	@echo 'make demo      see it run: a real Kubernetes on this machine and pods on their way out'
-	@echo 'make test      everything: check, then end-to-end tests in the lab'
-	@echo 'make setup     all set-up (npm, Debian packages, Kubernetes from Go modules) and nothing else'
+	@echo 'make demo      a demonstration: a real Kubernetes on this machine, and pods that leave with an EIP'
+	@echo 'make test      run everything: check, then end-to-end tests in the lab'
+	@echo 'make setup     only the set-up (npm, Debian packages, Kubernetes from Go modules)'
 	@echo 'make check     types, lint, import boundaries, generated files, unit tests (under 60 s)'
-	@echo 'make e2e       tests of the kernel and end-to-end tests in the lab only'
-	@echo 'make chaos     some minutes of faults by chance in the lab (SALLYPORT_MINUTES, SALLYPORT_SEED)'
-	@echo 'make soak      the same for half an hour, with another seed each time; it prints which'
-	@echo 'make bench     benchmarks, each beside its baseline'
-	@echo 'make lab-up    bring the lab up and leave it up;  make lab-down removes it'
-	@echo 'make generate  write CRDs and reference docs anew from src/api;  make format tidies sources'
+	@echo 'make e2e       only kernel tests and end-to-end tests in the lab'
+	@echo 'make chaos     some minutes of random faults in the lab (SALLYPORT_MINUTES, SALLYPORT_SEED)'
+	@echo 'make soak      the same for half an hour, with a new seed each time; it prints the seed'
+	@echo 'make bench     benchmarks, each with its baseline'
+	@echo 'make lab-up    start the lab and keep it;  make lab-down removes it'
+	@echo 'make generate  regenerate CRDs and reference docs from src/api;  make format formats sources'
 
 setup:
 	@bin/lab setup

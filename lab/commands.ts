@@ -70,7 +70,7 @@ function commandLine(setExitCode: (code: number) => void): Command {
 
   lab
     .command('up')
-    .description('bring a lab up: 2 gateway nodes (label egress=true), 2 workers, the world outside')
+    .description('start a lab: 2 gateway nodes (label egress=true), 2 workers, the outside')
     .option(...nameOption)
     .option('--gateways <n>', 'number of gateway nodes', wholeNumber, 2)
     .option('--workers <n>', 'number of other nodes', wholeNumber, 2)
@@ -86,7 +86,7 @@ function commandLine(setExitCode: (code: number) => void): Command {
 
   lab
     .command('down')
-    .description('take a lab down and leave nothing behind; no error if there is none')
+    .description('remove a lab completely; no error if there is none')
     .option(...nameOption)
     .action(async (options: { name: string }) => {
       requireRoot();
@@ -97,9 +97,7 @@ function commandLine(setExitCode: (code: number) => void): Command {
 
   lab
     .command('install')
-    .description(
-      "install the working tree's chart into a lab with helm, or upgrade to it, and wait until it is in service",
-    )
+    .description("install the working tree's chart into a lab with helm, or upgrade to it, and wait until it is ready")
     .option(...nameOption)
     .option('--set <key=value>', 'a value of the chart, as with helm; repeatable', repeated, [])
     .action(async (options: { name: string; set: string[] }) => {
@@ -147,12 +145,12 @@ function commandLine(setExitCode: (code: number) => void): Command {
       setExitCode(await interactive(inNamespace(instance, node, command)));
     });
 
-  const node = lab.command('node').description('switch a node off, on, reboot it or let it hang');
+  const node = lab.command('node').description('switch a node off or on, reboot it, or let it hang');
   const meaning = {
-    off: 'pull the cable, then stop every process of the node',
-    on: 'let a node that is off or hangs go on',
-    hang: 'stop every process of the node but leave the kernel and the cable alone',
-    reboot: 'kill everything, forget all kernel state, start again',
+    off: 'unplug the cable, then stop every process of the node',
+    on: 'start a node that is off, or continue one that hangs',
+    hang: 'stop every process of the node; its kernel and its cable keep working',
+    reboot: 'kill every process, drop all kernel state, start the node again',
   };
   for (const action of powerActions) {
     node

@@ -71,14 +71,14 @@ export const egress: Scenario = {
       },
     },
     {
-      title: 'egctl says why, and asks the kernels whether they agree',
+      title: 'egctl explains why, and checks what the kernels hold',
       async act(lab, tell) {
         await type(lab, tell, `bin/egctl why deploy/orders -n shop --to ${lab.status.outside.ipv4}`);
         return 'decision, status and kernels agree';
       },
     },
     {
-      title: 'a second policy, about one destination, comes first there; everything else stays as it was',
+      title: 'a second policy has precedence for one destination; everything else stays as it was',
       async act(lab, tell) {
         await show(tell, '4-bank.yaml');
         await type(lab, tell, `kubectl apply -f ${manifests}/4-bank.yaml`);
@@ -89,7 +89,7 @@ export const egress: Scenario = {
       },
     },
     {
-      title: 'egctl shows how everything stands on one screen',
+      title: 'egctl shows the state of everything on one screen',
       async act(lab, tell) {
         await type(lab, tell, 'bin/egctl status');
         return 'everything is fine';

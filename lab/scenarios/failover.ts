@@ -27,7 +27,7 @@ export function failover(): Scenario {
       'A gateway node may be lost at any time. Another one takes its EIPs over, without asking anybody but the nodes.',
     steps: [
       {
-        title: `a pod of the shop asks a server outside every ${everyMs} ms, each time over a new connection`,
+        title: `a pod of the shop sends a request to a server outside every ${everyMs} ms, each over a new connection`,
         async act(lab, tell) {
           await type(lab, tell, `kubectl apply -f ${manifests}`);
           const [client] = await startClients(lab, [

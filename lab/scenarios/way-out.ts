@@ -22,7 +22,7 @@ export const wayOut: Scenario = {
       },
     },
     ...(['ipv4', 'ipv6'] as const).map((family) => ({
-      title: `each pod asks the outside server over ${family === 'ipv4' ? 'IPv4' : 'IPv6'} who it is`,
+      title: `each pod asks the outside server over ${family === 'ipv4' ? 'IPv4' : 'IPv6'} for its source address`,
       async act(lab: Lab) {
         const { outside, nodes } = lab.status;
         const host = family === 'ipv4' ? outside.ipv4 : `[${outside.ipv6}]`;
