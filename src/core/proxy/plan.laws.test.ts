@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ApiObject } from '../project/index.ts';
 import { egressObject, proxiesView, proxyObject } from '../testing/proxies.ts';
+import { isAtProxy } from './claims.ts';
 import { planProxies } from './plan.ts';
 
 // Most of the time goes into reading objects, so a few runs of many objects must do.
@@ -100,7 +101,7 @@ test('law: a port of a proxy has one rule, a name one place, and a refused rule 
         for (const { id, verdict, publish, kind } of rules) {
           assert.equal(verdict.ok && verdict.servedBy === id, served.has(id));
           if (publish === undefined) continue;
-          const own = kind === 'tcp' ? view.key : view.proxy;
+          const own = kind === 'http' || isAtProxy(publish, view) ? view.proxy : view.key;
           assert.equal(place.get(publish) ?? own, own);
           place.set(publish, own);
         }
