@@ -57,9 +57,13 @@ const never = union(
     '2001::/32',
     '2002::/16',
     '64:ff9b:1::/48',
-    // No server has these: ORCHID and discard.
+    // No server has these: ORCHID (both versions), discard, and identifiers of routers (RFC 4843, 7343, 6666, 9602).
     '2001:10::/28',
+    '2001:20::/28',
     '100::/64',
+    '5f00::/16',
+    // The anycast address of 6to4 relays, which carry IPv4 back in (RFC 7526).
+    '192.88.99.0/24',
   ]),
 );
 
@@ -85,26 +89,33 @@ export interface InsideAddresses {
   readonly closed: IntervalSet;
   /** The cluster itself, whatever the administrator has opened of it. */
   readonly cluster: IntervalSet;
+  /** False while nobody tells what is inside: then everything private counts. */
+  readonly isKnown: boolean;
 }
 
 /** What rules of a proxy may not name. `allowedRanges` opens everything but what is local to the proxy. */
 export const insideAddresses = (ranges: ClusterRanges, allowedRanges: IntervalSet): InsideAddresses => {
-  const cluster = clusterSet(ranges);
+  const isKnown = areRangesTold(ranges);
+  const cluster = isKnown ? clusterSet(ranges) : union(clusterSet(ranges), privateRanges);
   const opened = difference(union(never, cluster), difference(allowedRanges, local));
-  return { closed: withNat64(opened), cluster: withNat64(cluster) };
+  return { closed: withNat64(opened), cluster: withNat64(cluster), isKnown };
 };
 
 /** Why a rule may not name its addresses, undefined when it may. */
 export const addressRefusal = (
   rule: TcpRuleView | HttpRuleView,
-  { closed, cluster }: InsideAddresses,
+  { closed, cluster, isKnown }: InsideAddresses,
 ): Finding | undefined => {
   const { ips } = destinationsOf(rule);
   const inside = ips.find((ip) => contains(closed, ip));
   if (inside !== undefined) {
+    const why =
+      isKnown || !contains(cluster, inside)
+        ? 'which is inside the cluster or local to its nodes'
+        : 'which may be inside the cluster: no EgressClusterInfo tells the ranges of its Services and pods';
     return finding(
       'AddressForbidden',
-      `Rule ${rule.name} names ${inside}, which is inside the cluster or local to its nodes; allowedRanges of the proxy does not open it.`,
+      `Rule ${rule.name} names ${inside}, ${why}; allowedRanges of the proxy does not open it.`,
     );
   }
   if (rule.destPort < reservedPorts.first || rule.destPort > reservedPorts.last) return undefined;
@@ -113,6 +124,12 @@ export const addressRefusal = (
     ? undefined
     : finding('ProxyLoop', `Rule ${rule.name} names ${looping} port ${rule.destPort}, which may be the proxy itself.`);
 };
+
+/** False where the ranges of Services or pods are missing: not looked for yet, not found, or told by nobody. */
+const areRangesTold = ({ isKnown, services, pods, custom }: ClusterRanges): boolean =>
+  isKnown && (isSome(custom) || (isSome(services) && isSome(pods)));
+
+const isSome = ({ intervals }: IntervalSet): boolean => intervals.length > 0;
 
 const clusterSet = ({ services, nodes, apiServers, pods, custom }: ClusterRanges): IntervalSet =>
   [nodes, apiServers, pods, custom].reduce(union, services);

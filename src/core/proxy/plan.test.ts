@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { projectClusterInfo } from '../project/index.ts';
 import { egressObject, planOf, proxyObject } from '../testing/proxies.ts';
 import { letThrough } from './gate.ts';
 import type { ProxiesPlan } from './plan.ts';
@@ -196,6 +197,31 @@ test('a rule that names an inside address is refused, also in other spellings', 
   });
   // A private address outside the cluster is what most rules are about.
   assert.deepEqual(reasonsOfAddresses(['10.1.2.3'], {}), { '10.1.2.3': 'served' });
+});
+
+test('a rule that names a Service or a pod is refused also where no EgressClusterInfo tells the ranges of the cluster', () => {
+  const rules = ['10.96.0.1', '10.244.3.4', 'fd00:10:96::1', '64:ff9b::a60:1', '198.51.100.7'];
+  const reasons = (spec: object, status?: object) => {
+    const plan = planOf({
+      ranges: projectClusterInfo(status === undefined ? undefined : { metadata: { name: 'default' }, status }),
+      proxies: [proxyObject(defaultProxy, spec)],
+      egresses: [
+        egressObject('a/a', {
+          tcp: rules.map((ips, index) => ({ name: `r${index}`, sourceport: index + 1, destport: 443, ips })),
+        }),
+      ],
+    });
+    return rules.map((_, index) => reasonOf(plan, `a/a/r${index}`));
+  };
+  const refused = 'AddressForbidden';
+  assert.deepEqual(reasons({}), [refused, refused, refused, refused, 'served']);
+  // The administrator says what is outside.
+  const opened = { allowedRanges: ['10.96.0.0/16', '64:ff9b::a60:1'] };
+  assert.deepEqual(reasons(opened), ['served', refused, refused, 'served', 'served']);
+  // A network plugin that gives nodes no range tells nobody where pods are.
+  const services = { clusterIP: { ipv4: ['10.96.0.0/12'] } };
+  assert.deepEqual(reasons({}, { egressIgnoreCIDR: services })[1], refused);
+  assert.deepEqual(reasons({}, { egressIgnoreCIDR: { ...services, custom: { ipv4: ['10.96.0.0/16'] } } })[1], 'served');
 });
 
 test('allowedRanges opens inside addresses that rules name, and never loopback', () => {

@@ -1,5 +1,6 @@
 /** Short forms of the objects of the egress proxy, for tests. Not shipped. */
 import type { ProxyReport } from '../../api/proxy-report.ts';
+import type { ClusterRanges } from '../cluster/view.ts';
 import type { ApiObject } from '../project/index.ts';
 import { projectClusterInfo } from '../project/index.ts';
 import { type ProxiesPlan, planProxies } from '../proxy/plan.ts';
@@ -62,7 +63,20 @@ export interface ProxiesShape {
   readonly proxies?: readonly ApiObject[];
   readonly labels?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly reservedNames?: readonly string[];
+  readonly ranges?: ClusterRanges;
 }
+
+const usualRanges = projectClusterInfo({
+  metadata: { name: 'default' },
+  status: {
+    egressIgnoreCIDR: {
+      clusterIP: { ipv4: ['10.96.0.0/12'] },
+      podCIDR: { ipv4: ['10.244.0.0/16'] },
+      nodeIP: { ipv4: ['10.77.0.11'] },
+      apiServer: { ipv4: ['192.0.2.10'] },
+    },
+  },
+});
 
 /** The view of objects; without proxies there is the default one. The cluster has 10.96.0.0/12 and 10.244.0.0/16. */
 export const proxiesView = ({
@@ -70,21 +84,12 @@ export const proxiesView = ({
   proxies = [proxyObject()],
   labels = {},
   reservedNames = ['cluster.local'],
+  ranges = usualRanges,
 }: ProxiesShape): ProxiesView => ({
   egresses: egresses.map(projectEgress),
   proxies: proxies.map(projectProxy),
   namespaces: new Map(Object.entries(labels)),
-  ranges: projectClusterInfo({
-    metadata: { name: 'default' },
-    status: {
-      egressIgnoreCIDR: {
-        clusterIP: { ipv4: ['10.96.0.0/12'] },
-        podCIDR: { ipv4: ['10.244.0.0/16'] },
-        nodeIP: { ipv4: ['10.77.0.11'] },
-        apiServer: { ipv4: ['192.0.2.10'] },
-      },
-    },
-  }),
+  ranges,
   reservedNames,
 });
 
