@@ -69,9 +69,10 @@ export interface EngineReading {
 
 /**
  * Why something was not let through: no rule allows it; it is not what a client may send; the client took too long to send
- * it; a rule allows it, but its name leads nowhere that may be reached, or nobody answers there.
+ * it; a rule allows it, but its name leads nowhere that may be reached, or nobody answers there; it has come back to proxies too
+ * often; its rule, which is open to anyone, has as many connections as it may.
  */
-export const refusalWords = ['not-allowed', 'malformed', 'slow', 'unreachable'] as const;
+export const refusalWords = ['not-allowed', 'malformed', 'slow', 'unreachable', 'loop', 'too-many'] as const;
 export type RefusalWord = (typeof refusalWords)[number];
 
 export interface RuleReading {

@@ -5,7 +5,7 @@
 import type { AccessLine } from '../engine/access-line.ts';
 import type { RefusalWord } from '../engine/engine.ts';
 import { type LineJudge, passLines } from '../engine/pass-lines.ts';
-import { REFUSED } from './routes.ts';
+import { LOOPED, REFUSED } from './routes.ts';
 
 /** Something in a line needs a second look: a flag or detail of trouble, or a refusal. */
 const unusual = /"detail":"(?!- (?:via_upstream)?[ "])|"refused":"[a-z]/;
@@ -85,11 +85,13 @@ const parsed = (text: string): AccessLine | undefined => {
 };
 
 /** A route whose name says so was a refusal. */
-const byRoute = (line: AccessLine): AccessLine =>
-  line.kind.endsWith(REFUSED)
+const byRoute = (line: AccessLine): AccessLine => {
+  const [end, refused] = line.kind.endsWith(LOOPED) ? ([LOOPED, 'loop'] as const) : ([REFUSED, 'not-allowed'] as const);
+  return line.kind.endsWith(end)
     ? // What stands before it is a kind: routes.ts made the name.
-      { ...line, kind: line.kind.slice(0, -REFUSED.length) as AccessLine['kind'], refused: 'not-allowed' }
+      { ...line, kind: line.kind.slice(0, -end.length) as AccessLine['kind'], refused }
     : line;
+};
 
 const wordFor = ({ detail }: AccessLine): RefusalWord | '' => {
   const [flags = '', details = ''] = detail.split(' ');

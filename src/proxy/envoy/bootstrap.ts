@@ -24,10 +24,14 @@ export const counts = {
   bytesReceived: 'upstream_cx_rx_bytes_total',
 } as const;
 
+/** Connections beyond the bound of a rule that is open to anyone; they leave no line. */
+export const LIMITED = 'connection_limit.rules.limited_connections';
+
 /** How many addresses a destination has. Until there is one, Envoy answers 503. */
 export const ADDRESSES = 'membership_total';
 
 const MAX_CONNECTIONS = 100_000;
+const MAX_PATTERN = 1_000;
 
 /** The bootstrap of an Envoy. */
 export const bootstrapOf = (files: EnvoyFiles): Message => ({
@@ -36,6 +40,15 @@ export const bootstrapOf = (files: EnvoyFiles): Message => ({
   dynamic_resources: { cds_config: fromFile(files.clusters), lds_config: fromFile(files.listeners) },
   static_resources: { clusters: [judgeCluster(files.judge)] },
   typed_dns_resolver_config: guardingResolver,
+  layered_runtime: {
+    layers: [
+      {
+        name: 'sallyport',
+        // Patterns are ours; the one that counts turns is longer than the default of 100 instructions.
+        static_layer: { re2: { max_program_size: { error_level: MAX_PATTERN, warn_level: MAX_PATTERN } } },
+      },
+    ],
+  },
   stats_config: {
     stats_matcher: {
       inclusion_list: {
@@ -47,6 +60,7 @@ export const bootstrapOf = (files: EnvoyFiles): Message => ({
           { prefix: 'listener_manager.' },
           { prefix: 'cluster_manager.' },
           { prefix: 'server.' },
+          { exact: LIMITED },
         ],
       },
     },

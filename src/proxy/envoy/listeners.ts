@@ -3,8 +3,9 @@
  * allow-list is in the routes. In the one for TLS a rule is a filter chain, and Envoy replaces only chains that differ.
  */
 
-import { type HttpServed, proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/served.ts';
+import { type HttpServed, proxyPorts, type RuleSet, type ServedRule, type TcpServed } from '../../core/proxy/served.ts';
 import { hashText } from '../../core/values/hash.ts';
+import { MOST_OPEN } from '../engine/loops.ts';
 import { hostText, sniRules } from '../engine/sni-rules.ts';
 import { type AccessLogs, accessLogsAt } from './access-log.ts';
 import { BUFFER_BYTES, dnsCache } from './clusters.ts';
@@ -64,10 +65,24 @@ const tcpListener = (rule: TcpServed, places: ListenerPlaces, logs: AccessLogs):
   ...base(rule.id, rule.listenPort, places),
   filter_chains: [
     named(rule.id, {
-      filters: [sourceFilter(rule.id), tcpProxy(rule.id, rule.idleSeconds, logs.tcp, rule.algorithm === 'hash')],
+      filters: [...clientFilters(rule), tcpProxy(rule.id, rule.idleSeconds, logs.tcp, rule.algorithm === 'hash')],
     }),
   ],
 });
+
+/** Who may use the rule; and how many at once, where that is anyone: then no source may tell that a connection comes back. */
+const clientFilters = ({ id, from }: ServedRule): Message[] => [
+  sourceFilter(id),
+  ...(from === undefined
+    ? [
+        extension(
+          'envoy.filters.network.connection_limit',
+          'envoy.extensions.filters.network.connection_limit.v3.ConnectionLimit',
+          { stat_prefix: 'rules', max_connections: MOST_OPEN },
+        ),
+      ]
+    : []),
+];
 
 const tcpProxy = (cluster: string, idleSeconds: number, log: readonly Message[], isByClient: boolean): Message =>
   extension('envoy.filters.network.tcp_proxy', 'envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy', {
@@ -94,7 +109,7 @@ const tlsListener = (rules: readonly HttpServed[], places: ListenerPlaces, logs:
     named(rule.id, {
       filter_chain_match: { server_names: [hostText(rule.host)] },
       filters: [
-        sourceFilter(rule.id),
+        ...clientFilters(rule),
         ...(rule.host.kind === 'suffix' ? [resolveServerName(rule.destPort)] : []),
         tcpProxy(rule.id, TUNNEL_IDLE_SECONDS, logs.sni, false),
       ],

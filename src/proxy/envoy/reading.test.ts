@@ -24,4 +24,9 @@ describe('readingOf', () => {
     const stats = new Map([['listener.rules.downstream_pre_cx_timeout', 2]]);
     assert.deepEqual([...readingOf(stats, new Map([['slow', 1]])).refused], [['slow', 3]]);
   });
+
+  it('counts connections beyond the bound of a rule', () => {
+    const stats = new Map([['connection_limit.rules.limited_connections', 4]]);
+    assert.deepEqual([...readingOf(stats, new Map()).refused], [['too-many', 4]]);
+  });
 });

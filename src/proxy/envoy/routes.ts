@@ -4,6 +4,7 @@
  */
 import { isIpv6 } from '../../core/ip/index.ts';
 import type { HostPattern, HttpServed, RuleSet } from '../../core/proxy/served.ts';
+import { HOP, HOP_HEADER, loopText, MOST_HOPS } from '../engine/loops.ts';
 import { hostText } from '../engine/sni-rules.ts';
 import { type Message, seconds, typed } from './message.ts';
 import { MARK, markedBy } from './sources.ts';
@@ -11,8 +12,9 @@ import { MARK, markedBy } from './sources.ts';
 /** Name of the one route configuration. */
 export const ROUTES = 'rules';
 /** Names of routes, which the access log tells: the kind of the request, and behind it whether it is a refusal. */
-type RouteName = 'http' | 'connect' | `${'http' | 'connect'}${typeof REFUSED}`;
+type RouteName = 'http' | 'connect' | `${'http' | 'connect'}${typeof REFUSED}` | `http${typeof LOOPED}`;
 export const REFUSED = ' refused';
+export const LOOPED = ' looped';
 /** Name of the filter that resolves names for clients. */
 export const DYNAMIC_FORWARD_PROXY = 'envoy.filters.http.dynamic_forward_proxy';
 
@@ -22,17 +24,20 @@ const TUNNEL_IDLE_SECONDS = 3600;
 export const routesOf = (rules: RuleSet): Message => {
   const hosts = hostsOf(rules.rules.filter((rule) => rule.kind === 'http'));
   const refusal = refusedRoutes(rules.name);
+  const looped = loopedRoute(rules.name);
   return {
     name: ROUTES,
     virtual_hosts: [
       ...hosts.map((host) => ({
         name: host.domains.join(' '),
         domains: host.domains,
-        routes: [...routesTo(host), ...refusal],
+        routes: [...(host.plain === undefined ? [] : [looped]), ...routesTo(host), ...refusal],
       })),
       { name: 'refused', domains: ['*'], routes: refusal },
     ],
-    // A server is told nothing of the proxy, and never what a client says to the proxy alone.
+    // For the next turn, should there be one.
+    request_headers_to_add: [{ header: { key: HOP_HEADER, value: HOP }, append_action: 'APPEND_IF_EXISTS_OR_ADD' }],
+    // A server is told nothing else of the proxy, and never what a client says to the proxy alone.
     request_headers_to_remove: [
       MARK,
       'proxy-authorization',
@@ -169,6 +174,16 @@ const refusedRoutes = (name: string): Message[] => {
     { match: { path: '*' }, ...refusal('http') },
   ];
 };
+
+/** The answer to a plain request that has come back too often. Several headers of that name are one with commas. */
+const loopedRoute = (name: string): Message => ({
+  ...named(`http${LOOPED}`),
+  match: {
+    prefix: '/',
+    headers: [{ name: HOP_HEADER, string_match: { safe_regex: { regex: `(?i)(.*${HOP}){${MOST_HOPS}}.*` } } }],
+  },
+  direct_response: { status: 508, body: { inline_string: `${loopText(name)}\n` } },
+});
 
 const refusalText = (name: string): string =>
   `Sallyport does not let this request through: no http rule of a BCSEgress at the proxy ${name} names this host and port ` +

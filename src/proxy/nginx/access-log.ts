@@ -99,6 +99,10 @@ const parsedWords = (line: string): string[] | undefined => {
 const SLOW_SECONDS = 9;
 const MALFORMED: ReadonlySet<number> = new Set([400, 405, 413, 414, 494, 431, 501, 505]);
 
+/** A connection beyond the bound of a rule; a request that came back too often. */
+const LIMITED = 503;
+const LOOP = 508;
+
 /** `waited` is how long nginx waited for a server name, if it was not told one, nor anything else that it could pass on. */
 const refusal = (
   kind: AccessLine['kind'],
@@ -109,9 +113,11 @@ const refusal = (
 ): RefusalWord | '' => {
   if (kind === 'connect') return 'not-allowed';
   if (kind === 'sni' && rule === '' && waited !== undefined) return waited >= SLOW_SECONDS ? 'slow' : 'malformed';
+  if ((kind === 'tcp' || kind === 'sni') && status === LIMITED) return 'too-many';
   if (kind === 'tcp' || kind === 'sni') return rule === '' ? 'not-allowed' : status === 200 ? '' : 'unreachable';
   // A server outside may answer with any of these too; then there was an answer, and it is no refusal of ours.
   if (answered !== '' && !answered.endsWith('-')) return '';
+  if (status === LOOP) return 'loop';
   if (status === 408) return 'slow';
   if (MALFORMED.has(status)) return 'malformed';
   if (rule === '') return 'not-allowed';

@@ -24,6 +24,8 @@ export interface HostSettings {
   readonly refusals: readonly string[];
   /** What a request gets that no rule allows. */
   readonly refuse: readonly string[];
+  /** What a request gets that has come back too often. */
+  readonly refuseLoop: readonly string[];
 }
 
 /** The rules whose hosts have a server, the first of them: no other rule is for a host of that name, whatever its port. */
@@ -91,6 +93,9 @@ export const hostServers = (own: readonly HttpServed[], settings: HostSettings):
     `      ${settings.accessLog(keyOf(id))}`,
     `      if ($exact != ${keyOf(id)}) {`,
     ...settings.refuse,
+    '      }',
+    '      if ($is_loop) {',
+    ...settings.refuseLoop,
     '      }',
     `      set $there "${clientNameOf('$from', keyOf(id))}:${destPort}";`,
     '      proxy_pass http://$there;',

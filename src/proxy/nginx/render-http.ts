@@ -6,6 +6,7 @@
  */
 import type { HttpServed, RuleSet } from '../../core/proxy/served.ts';
 import { clientNameOf } from '../dns/client-name.ts';
+import { HOP, HOP_HEADER, loopText, MOST_HOPS } from '../engine/loops.ts';
 import { keyOf } from '../engine/rule-key.ts';
 import { fromMap } from './from.ts';
 import { httpWords } from './log-format.ts';
@@ -35,6 +36,7 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
   const accessLog = (format: string): string =>
     `access_log ${path(`${settings.folder}/http.log`)} ${format} buffer=32k flush=100ms;`;
   const refuse = [`        ${accessLog('told')}`, `        return 403 ${quoted(refusalText(name)).slice(0, -1)}\\n";`];
+  const refuseLoop = [`        ${accessLog('told')}`, `        return 508 ${quoted(loopText(name)).slice(0, -1)}\\n";`];
   const refusals = [
     `    location = ${settings.refusalPath} {`,
     '      internal;',
@@ -82,6 +84,15 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     '    default close;',
     '    websocket upgrade;',
     '  }',
+    '  # How often the request has come through proxies of ours: for the next turn, and whether it was too often.',
+    `  map ${HOP_VARIABLE} $turns {`,
+    `    default "${HOP_VARIABLE}, ${HOP}";`,
+    `    "" ${HOP};`,
+    '  }',
+    `  map ${HOP_VARIABLE} $is_loop {`,
+    '    default "";',
+    `    "~*^(?>.*?${HOP}){${MOST_HOPS}}" 1;`,
+    '  }',
     '  map $http_host $sent_host {',
     '    default $http_host;',
     '    "" $named;',
@@ -125,23 +136,32 @@ export const httpBlock = ({ name, rules }: RuleSet, settings: HttpSettings): str
     '      if ($rule = "") {',
     ...refuse,
     '      }',
+    '      if ($is_loop) {',
+    ...refuseLoop,
+    '      }',
     '      proxy_pass http://$target$request_uri;',
     '      proxy_set_header Host $authority;',
     '      proxy_set_header Upgrade $upgrade;',
     '      proxy_set_header Connection $ending;',
-    ...NOT_PASSED_ON.map((line) => `      ${line}`),
+    ...FOR_PROXIES.map((line) => `      ${line}`),
     '    }',
     '  }',
-    ...hostServers(own, { accessLog, listen: settings.listen.map(({ at }) => at), refusals, refuse }),
+    ...hostServers(own, { accessLog, listen: settings.listen.map(({ at }) => at), refusals, refuse, refuseLoop }),
     '}',
   ];
 };
 
+const HOP_VARIABLE = `$http_${HOP_HEADER.replaceAll('-', '_')}`;
+
 /** Statuses of nginx when a server outside cannot be reached. */
 const AWAY = [500, 502, 504];
 
-/** Headers that are for the proxy alone. */
-const NOT_PASSED_ON = ['proxy_set_header Proxy-Connection "";', 'proxy_set_header Proxy-Authorization "";'];
+/** Headers that are for proxies alone. */
+const FOR_PROXIES = [
+  'proxy_set_header Proxy-Connection "";',
+  'proxy_set_header Proxy-Authorization "";',
+  'proxy_set_header CDN-Loop $turns;',
+];
 
 /** What holds for all servers. Headers that are set hold where no others are. */
 const COMMON = [
@@ -164,7 +184,7 @@ const COMMON = [
   'proxy_set_header Host $sent_host;',
   'proxy_set_header Upgrade $upgrade;',
   'proxy_set_header Connection $ending;',
-  ...NOT_PASSED_ON,
+  ...FOR_PROXIES,
   'proxy_pass_header Date;',
   'proxy_pass_header Server;',
   '# A server outside does not steer this proxy.',

@@ -1,7 +1,8 @@
 /** From a rule set to the configuration of nginx. Pure, and the same text for the same rules: a new text is a new generation. */
 import { hash } from 'node:crypto';
-import { proxyPorts, type RuleSet, type TcpServed } from '../../core/proxy/served.ts';
+import { proxyPorts, type RuleSet, type ServedRule, type TcpServed } from '../../core/proxy/served.ts';
 import { clientNameOf } from '../dns/client-name.ts';
+import { MOST_OPEN } from '../engine/loops.ts';
 import { keyOf } from '../engine/rule-key.ts';
 import { hostText, sniRules } from '../engine/sni-rules.ts';
 import { fromMap } from './from.ts';
@@ -127,6 +128,9 @@ const streamBlock = (rules: RuleSet, settings: NginxSettings, generation: string
     '  proxy_half_close on;',
     '  proxy_buffer_size 32k;',
     '  preread_timeout 10s;',
+    // Every rule has a port of its own.
+    '  limit_conn_zone $server_port zone=open:64k;',
+    '  limit_conn_log_level info;',
     ...stateServer(settings, generation),
     '  # Where TLS goes that no rule allows.',
     '  server {',
@@ -138,6 +142,8 @@ const streamBlock = (rules: RuleSet, settings: NginxSettings, generation: string
     '    ssl_preread on;',
     '    proxy_pass $sni_target;',
     '    proxy_timeout 3600s;',
+    // Before the server name is read nobody knows the rule, so the rules share it.
+    ...(tls.some(isForAnyone) ? [limitOf(MOST_OPEN)] : []),
     `    access_log ${log} sni buffer=32k flush=100ms;`,
     '  }',
     ...(peers.length === 0 ? [] : [`  upstream shared { zone shared ${zoneKilobytes}k; server 127.0.0.1:9 down; }`]),
@@ -162,10 +168,16 @@ const tcpLines = (rule: TcpServed, settings: NginxSettings, log: string): string
     `    set $rule ${key};`,
     ...passLines(rule, key),
     `    proxy_timeout ${rule.idleSeconds}s;`,
+    ...(isForAnyone(rule) ? [limitOf(MOST_OPEN)] : []),
     `    access_log ${log} tcp buffer=32k flush=100ms;`,
     '  }',
   ];
 };
+
+/** Then no source may tell that a connection comes back, so there is a bound. */
+const isForAnyone = ({ from }: ServedRule): boolean => from === undefined;
+
+const limitOf = (most: number): string => `    limit_conn open ${most};`;
 
 /** True when nginx itself chooses among several addresses; then nobody is asked for each connection. */
 const isByUpstream = (rule: TcpServed): boolean =>

@@ -5,6 +5,7 @@
 import type { MakeEngine } from './bed.ts';
 import { describeScenarios, type Exceptions } from './conformance.ts';
 import { fairnessScenarios } from './security-fairness.ts';
+import { loopScenarios } from './security-loops.ts';
 import { nameScenarios } from './security-names.ts';
 import { requestScenarios } from './security-requests.ts';
 
@@ -17,6 +18,7 @@ export const engineSecurity = (
   describeScenarios(`${name} against bad clients`, make, options, {
     'requests and connections': requestScenarios,
     'names and addresses': nameScenarios,
+    loops: loopScenarios,
     fairness: fairnessScenarios,
   });
 };
