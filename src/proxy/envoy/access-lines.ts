@@ -31,6 +31,13 @@ export class AccessLines {
     return new Map(this.#refused);
   }
 
+  /** Tells of a connection that was refused before Envoy would write of it. */
+  refuse(line: Pick<AccessLine, 'time' | 'kind' | 'client' | 'detail'>): void {
+    this.#count('not-allowed');
+    const nothing = { status: 0, bytesSent: 0, bytesReceived: 0, ms: 0 };
+    this.#handOn(Buffer.from(`${JSON.stringify({ ...unknown, ...nothing, ...line, refused: 'not-allowed' })}\n`));
+  }
+
   /** Takes whole lines, and hands them on all at once. */
   take(chunk: Buffer): void {
     const lines = passLines(chunk, this.#judge);

@@ -8,7 +8,6 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { EgressError } from '../../api/error.ts';
-import type { Ip } from '../../core/ip/index.ts';
 import { proxyPorts, type RuleSet, type ServedRule } from '../../core/proxy/served.ts';
 import { hashText } from '../../core/values/hash.ts';
 import { wait } from '../../runtime/process/clock.ts';
@@ -18,7 +17,7 @@ import { noSources, SourceIndex, type Sources } from '../engine/sources.ts';
 import { AccessLines } from './access-lines.ts';
 import { Admin, type ListenerState, type Source } from './admin.ts';
 import { bootstrapOf, type EnvoyFiles } from './bootstrap.ts';
-import { runJudge } from './judge.ts';
+import { type Question, runJudge } from './judge.ts';
 import { chainNames, HTTP, TLS } from './listeners.ts';
 import type { Message } from './message.ts';
 import { keepRunning } from './program.ts';
@@ -100,7 +99,7 @@ class Envoy implements ProxyEngine {
     const reading = new AbortController();
     const working = [
       this.#tail.follow(reading.signal),
-      runJudge(this.#files.judge, (client, rule) => this.#mayUse(client, rule), reading.signal),
+      runJudge(this.#files.judge, (question) => this.#mayUse(question), reading.signal),
     ];
     try {
       await keepRunning(this.#parts, this.#files.bootstrap, () => this.#tail.restart(), signal);
@@ -253,9 +252,16 @@ class Envoy implements ProxyEngine {
     return this.#writing;
   }
 
-  #mayUse(client: Ip, rule: string): boolean {
+  #mayUse({ client, endpoint, rule }: Question): boolean {
     const found = this.#ruleById.get(rule);
-    return found !== undefined && this.#index.mayUse(client, found.from);
+    const isAllowed = found !== undefined && this.#index.mayUse(client, found.from);
+    if (!isAllowed) {
+      const kind = found?.kind === 'http' ? 'sni' : 'tcp';
+      const detail = `the client may not use ${rule}`;
+      // Envoy writes no line for a connection that it ends before it looks for a server.
+      this.#lines.refuse({ time: this.#parts.clock.now().toISOString(), kind, client: endpoint, detail });
+    }
+    return isAllowed;
   }
 
   #sourcesPath(name: string): string {

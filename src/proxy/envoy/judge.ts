@@ -18,10 +18,17 @@ const MOST_BYTES = 64 * 1024;
 /** RateLimitResponse.overall_code: https://www.envoyproxy.io/docs/envoy/v1.40.0/api-v3/service/ratelimit/v3/rls.proto */
 const verdicts = { yes: answerOf(1), no: answerOf(2) } as const;
 
+/** A new connection: the client with and without its port, and the id of the rule. */
+export interface Question {
+  readonly client: Ip;
+  readonly endpoint: string;
+  readonly rule: string;
+}
+
 /** Answers on the socket file until the signal is aborted. */
 export const runJudge = async (
   path: string,
-  mayUse: (client: Ip, rule: string) => boolean,
+  mayUse: (question: Question) => boolean,
   signal: AbortSignal,
 ): Promise<void> => {
   await rm(path, { force: true });
@@ -49,7 +56,7 @@ const listening = (server: Http2Server, path: string): Promise<void> =>
     });
   });
 
-const serve = (stream: ServerHttp2Stream, mayUse: (client: Ip, rule: string) => boolean): void => {
+const serve = (stream: ServerHttp2Stream, mayUse: (question: Question) => boolean): void => {
   const chunks: Buffer[] = [];
   let length = 0;
   // Envoy has given up; nobody waits for an answer.
@@ -61,16 +68,19 @@ const serve = (stream: ServerHttp2Stream, mayUse: (client: Ip, rule: string) => 
   });
   stream.on('end', () => {
     if (stream.destroyed) return;
-    const { client, rule } = questionOf(Buffer.concat(chunks));
-    const isAllowed = client !== undefined && rule !== undefined && mayUse(client, rule);
+    const question = questionOf(Buffer.concat(chunks));
+    const isAllowed = question !== undefined && mayUse(question);
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
     stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }));
     stream.end(isAllowed ? verdicts.yes : verdicts.no);
   });
 };
 
-/** The client and the rule of a question: a frame of gRPC with a RateLimitRequest, whose descriptors (2) have entries (1) of key and value. */
-export const questionOf = (frame: Buffer): { readonly client: Ip | undefined; readonly rule: string | undefined } => {
+/**
+ * What a question asks: it is a frame of gRPC with a RateLimitRequest, whose descriptors (2) have entries (1) of key and value.
+ * Undefined when it cannot be read.
+ */
+export const questionOf = (frame: Buffer): Question | undefined => {
   const words = new Map<string, string>();
   for (const descriptor of fieldsOf(frame.subarray(5), 2)) {
     for (const entry of fieldsOf(descriptor, 1)) {
@@ -79,9 +89,14 @@ export const questionOf = (frame: Buffer): { readonly client: Ip | undefined; re
       if (key !== undefined && value !== undefined) words.set(key.toString('latin1'), value.toString('latin1'));
     }
   }
-  const client = parseIp(words.get(CLIENT) ?? '');
-  return { client: client.ok ? client.value : undefined, rule: words.get(RULE) };
+  const endpoint = words.get(CLIENT) ?? '';
+  const rule = words.get(RULE);
+  const [, address = ''] = ENDPOINT.exec(endpoint) ?? [];
+  const client = parseIp(address);
+  return client.ok && rule !== undefined ? { client: client.value, endpoint, rule } : undefined;
 };
+/** `10.244.1.7:40000` or `[fd00::7]:40000`. */
+const ENDPOINT = /^\[?([0-9a-f.:]+)\]?:\d{1,5}$/;
 
 /** A RateLimitResponse in a frame: the code is its first field. */
 function answerOf(code: number): Buffer {

@@ -30,7 +30,7 @@ export const sourceFilter = (rule: string): Message =>
     descriptors: [
       {
         entries: [
-          { key: CLIENT, value: '%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%' },
+          { key: CLIENT, value: '%DOWNSTREAM_REMOTE_ADDRESS%' },
           { key: RULE, value: rule },
         ],
       },

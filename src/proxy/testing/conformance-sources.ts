@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { proxyPorts } from '../../core/proxy/served.ts';
 import { ip } from '../../core/testing/address.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
+import type { AccessLine } from '../engine/access-line.ts';
 import { type Sources, sourcesOf } from '../engine/sources.ts';
 import { type Bed, clients, outside } from './bed.ts';
 import { converse, converseOverTls, keptClient, openTunnel, sendRaw } from './client.ts';
@@ -78,7 +79,10 @@ export const sourceScenarios: readonly Scenario[] = [
         assert.equal(await reached(own), true, `${way}: a pod of the namespace`);
         for (const client of [foreign, unknown, proxy]) assert.equal(await reached(client), false, `${way}: ${client}`);
       }
-      await bed.line('a refusal', ({ refused, client }) => refused !== '' && client.startsWith(`${foreign}:`));
+      for (const kind of ['http', 'tcp']) {
+        const isRefusal = (line: AccessLine) => line.kind === kind && line.refused !== '';
+        await bed.line(`a refusal of ${kind}`, (line) => isRefusal(line) && line.client.startsWith(`${foreign}:`));
+      }
     },
   },
   {
@@ -114,6 +118,10 @@ export const sourceScenarios: readonly Scenario[] = [
         assert.equal(await reached(name, own), true, name);
         for (const client of [foreign, unknown, proxy]) assert.equal(await reached(name, client), false, client);
       }
+      await bed.line(
+        'a refusal',
+        (line) => line.kind === 'sni' && line.refused !== '' && line.client.startsWith(foreign),
+      );
     },
   },
   {
