@@ -53,6 +53,11 @@ export const proxyReasons = {
     'The engine nginx reaches TLS hosts where DNS leads clients to the proxy, and answers 400 to CONNECT (HTTPS_PROXY).',
     'Set spec.engine of the BCSEgressController to envoy, or lead clients to the proxy by DNS (transparent: true).',
   ),
+  ClientsLimited: good(
+    'Limited',
+    'The engine serves the rules, and does not offer to their clients what the message lists.',
+    'Where a client needs it, set spec.engine of the BCSEgressController to the other engine.',
+  ),
   RulesLive: good('Programmed', 'Every ready replica of the proxy has the rules live.'),
   WaitingForReplicas: failing(
     ['Programmed'],

@@ -57,7 +57,7 @@ test('from an object to Synced: the proxy is made, the rule has its Service, a r
   const status = await world.until('shop/orders', 'Synced');
   assert.deepEqual(
     status.conditions?.map(({ type, reason }) => `${type} ${reason}`),
-    ['Accepted Valid', 'Programmed RulesLive', 'Published NamesPublished'],
+    ['Accepted Valid', 'Programmed RulesLive', 'Published NamesPublished', 'Limited ClientsLimited'],
   );
   assert.deepEqual(world.get(resourceOf('BCSEgress'), 'shop/orders')?.metadata.finalizers, [finalizers.egress]);
   await eventually('the proxy knows who uses it', () => {
@@ -257,6 +257,8 @@ test('a proxy with nginx says at once that it offers no CONNECT', async () => {
   assert.equal(world.status('shop/web')?.state, 'Pending', 'before anything is served');
   await eventually('the proxy says it', () => limitedOf(proxyKey, 'BCSEgressController') === 'ConnectNotOffered');
   world.egress('shop/plain', { http: [{ name: 'web', host: 'web.example.com' }] });
-  await world.until('shop/plain', 'Pending');
-  assert.equal(limitedOf('shop/plain', 'BCSEgress'), undefined);
+  await eventually('plain rules say the rest', () => limitedOf('shop/plain', 'BCSEgress') === 'ClientsLimited');
+  world.egress('shop/tcp', { tcp: [db] });
+  await world.until('shop/tcp', 'Pending');
+  assert.equal(limitedOf('shop/tcp', 'BCSEgress'), undefined);
 });

@@ -37,7 +37,7 @@ test('Synced when every ready replica has the rules live and the name answers', 
   assert.equal(fields.observedGeneration, 4);
   assert.deepEqual(
     Object.values(findings).map(({ reason }) => reason),
-    ['Valid', 'RulesLive', 'NamesPublished'],
+    ['Valid', 'RulesLive', 'NamesPublished', 'ClientsLimited'],
   );
 });
 
