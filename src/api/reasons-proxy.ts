@@ -35,7 +35,7 @@ export const proxyReasons = {
   ),
   ServiceNameTaken: failing(
     ['Published'],
-    'The namespace has a Service of the name that the rule needs, which is not of the operator.',
+    'The namespace has a Service of the name that the rule needs, which is not of the operator, or was changed to lead elsewhere.',
     'Give the rule another name, or remove the Service.',
   ),
   PortReserved: refused(

@@ -32,6 +32,9 @@ const giveAddresses = (...keys: readonly string[]): void => {
     );
   }
 };
+const marksOf = (key: string): Record<string, string> => ({
+  ...world.get(resources.services, key)?.metadata.labels,
+});
 const corefileText = (): string => {
   const found = world.get(resources.configMaps, 'kube-system/coredns');
   // Written by these tests and by the operator.
@@ -109,7 +112,8 @@ test('what is removed is undone: names, Services, the proxy that we made, and th
   await world.operator({ hasDns: true });
   world.egress('shop/orders', { tcp: [db] });
   await untilThere('services', 'shop/orders-db');
-  giveAddresses('shop/orders-db');
+  await untilThere('services', proxyKey);
+  giveAddresses('shop/orders-db', proxyKey);
   world.pod('p1');
   await eventually('the name is in the Corefile', () => corefileText().includes('10.96.0.7 db.example.com'));
   await eventually('it waits for the name', () =>
@@ -131,7 +135,8 @@ test('a name is published when a replica serves its rule, and taken back when no
   world.alter = refusing;
   world.egress('shop/orders', { tcp: [db] });
   await untilThere('services', 'shop/orders-db');
-  giveAddresses('shop/orders-db');
+  await untilThere('services', proxyKey);
+  giveAddresses('shop/orders-db', proxyKey);
   world.pod('p1');
   await world.until('shop/orders', 'Error');
   assert.equal(corefileText(), corefile, 'nobody serves it');
@@ -142,6 +147,28 @@ test('a name is published when a replica serves its rule, and taken back when no
   assert.match(corefileText(), /10\.96\.0\.7 db\.example\.com/, 'a restart takes nothing back');
   world.alter = refusing;
   await eventually('the name is taken back', () => corefileText() === corefile);
+});
+
+test('a tenant who changes its Service does not lead the name of its rule to its own pods', async () => {
+  world.put(resources.configMaps, 'kube-system/coredns', { data: { Corefile: corefile } });
+  await world.operator({ hasDns: true });
+  const web = { name: 'web', sourceport: 443, destport: 443, ips: 'web.example.com' };
+  world.egress('shop/orders', { tcp: [db, web] });
+  await untilThere('services', 'shop/orders-web');
+  await untilThere('services', proxyKey);
+  giveAddresses('shop/orders-db', 'shop/orders-web', proxyKey);
+  // The proxy has its port 443 itself, so only this name leads to a Service of the tenant.
+  world.put(resources.services, proxyKey, { spec: { clusterIPs: ['10.96.0.8'] } }, marksOf(proxyKey));
+  world.pod('p1');
+  await eventually('names are published', () => /10\.96\.0\.8 db\.example\.com/.test(corefileText()));
+  assert.match(corefileText(), /10\.96\.0\.7 web\.example\.com/);
+  for (const key of ['shop/orders-db', 'shop/orders-web']) {
+    const spec = world.get(resources.services, key)?.spec;
+    world.put(resources.services, key, { spec: { ...(spec as object), selector: { app: 'evil' } } }, marksOf(key));
+  }
+  await eventually('the name is taken back', () => !corefileText().includes('web.example.com'));
+  assert.match(corefileText(), /10\.96\.0\.8 db\.example\.com/);
+  await eventually('it is told', () => /ServiceNameTaken/.test(world.status('shop/orders')?.rules?.[1]?.reason ?? ''));
 });
 
 test('a proxy that is named and missing is made only if it is the default one', async () => {
@@ -161,7 +188,8 @@ test('names are not published where the hosts block is of others', async () => {
   await world.operator({ hasDns: true });
   world.egress('shop/orders', { tcp: [db] });
   await untilThere('services', 'shop/orders-db');
-  giveAddresses('shop/orders-db');
+  await untilThere('services', proxyKey);
+  giveAddresses('shop/orders-db', proxyKey);
   world.pod('p1');
   const status = await world.until('shop/orders', 'Error');
   assert.match(status.rules?.[0]?.reason ?? '', /^DnsNotOurs: .*hosts block already/);

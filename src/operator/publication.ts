@@ -1,6 +1,6 @@
 /** Publication: the addresses under which rules are reached, and whether each of them is there. */
 import { type Finding, finding } from '../core/cluster/finding.ts';
-import { isAtProxy } from '../core/proxy/claims.ts';
+import { leadsToProxy } from '../core/proxy/claims.ts';
 import type { EgressPlan, ProxiesPlan, RulePlan } from '../core/proxy/plan.ts';
 import type { KubeObject } from '../runtime/kube/resource.ts';
 import type { HostEntries } from './dns/corefile.ts';
@@ -8,7 +8,11 @@ import type { PublishedNames } from './dns/names.ts';
 import { type Caches, findMade } from './inputs/caches.ts';
 
 interface ServiceObject extends KubeObject {
-  readonly spec?: { readonly clusterIPs?: readonly string[] };
+  readonly spec?: {
+    readonly clusterIPs?: readonly string[];
+    readonly selector?: Readonly<Record<string, string>>;
+    readonly type?: string;
+  };
 }
 
 /** Names of served rules, which are to be in the DNS of the cluster, with the addresses of the Services that exist. */
@@ -17,7 +21,9 @@ export const hostEntries = (caches: Caches, { egresses }: ProxiesPlan, servedIds
   for (const plan of egresses.values()) {
     for (const rule of plan.rules) {
       if (rule.publish === undefined || entries.has(rule.publish) || !servedIds.has(rule.id)) continue;
-      const ips = clusterIps(caches, serviceKey(plan, rule));
+      const key = leadKey(plan, rule);
+      if (key !== plan.view.proxy && isLedAway(caches, key)) continue;
+      const ips = clusterIps(caches, key);
       if (ips.length > 0) entries.set(rule.publish, ips);
     }
   }
@@ -35,37 +41,57 @@ export const publishedOf = (
   for (const rule of plan.rules) {
     const needsName = rule.publish !== undefined && names !== undefined;
     if (rule.service === undefined && !needsName) continue;
-    found.set(rule.id, stateOf(caches, serviceKey(plan, rule), rule, foreign, names));
+    found.set(rule.id, stateOf(caches, plan, rule, foreign, names));
   }
   return found;
 };
 
 const stateOf = (
   caches: Caches,
-  key: string,
-  { name, publish }: RulePlan,
+  plan: EgressPlan,
+  rule: RulePlan,
   foreign: ReadonlySet<string>,
   names: Pick<PublishedNames, 'finding'> | undefined,
 ): Finding => {
-  if (foreign.has(key))
-    return finding('ServiceNameTaken', `Rule ${name} needs the Service ${key}, which is not of the operator.`);
-  if (clusterIps(caches, key).length === 0) return finding('NameNotAnswering', `The Service ${key} is not there yet.`);
-  if (publish === undefined || names === undefined)
-    return finding('NamesPublished', `Rule ${name} is reached at the Service ${key}.`);
-  return names.finding(publish);
+  const { name, publish, service } = rule;
+  const own = service === undefined ? undefined : ownKey(plan, rule);
+  const isNamed = publish !== undefined && names !== undefined;
+  if (own !== undefined && foreign.has(own)) {
+    return finding('ServiceNameTaken', `Rule ${name} needs the Service ${own}, which is not of the operator.`);
+  }
+  if (own !== undefined && isLedAway(caches, own)) {
+    const what = `Somebody has changed where the Service ${own} leads, so it is not that of rule ${name} any more.`;
+    return finding('ServiceNameTaken', what);
+  }
+  const needed = [...(own === undefined ? [] : [own]), ...(isNamed ? [leadKey(plan, rule)] : [])];
+  const missing = needed.find((key) => clusterIps(caches, key).length === 0);
+  if (missing !== undefined) return finding('NameNotAnswering', `The Service ${missing} is not there yet.`);
+  return isNamed ? names.finding(publish) : finding('NamesPublished', `Rule ${name} is reached at the Service ${own}.`);
 };
 
-/** Rules of an object with one name share the first one's Service; hosts of HTTP rules are reached at the Service of the proxy. */
-const serviceKey = ({ view, rules }: EgressPlan, rule: RulePlan): string => {
-  if (rule.service === undefined || (rule.publish !== undefined && isAtProxy(rule.publish, view))) return view.proxy;
+/** Where the name of a rule leads. */
+const leadKey = (plan: EgressPlan, rule: RulePlan): string =>
+  rule.service === undefined || (rule.publish !== undefined && leadsToProxy(rule.publish, plan.view))
+    ? plan.view.proxy
+    : ownKey(plan, rule);
+
+/** The Service of a TCP rule; rules of an object with one name share the first one's. */
+const ownKey = ({ view, rules }: EgressPlan, rule: RulePlan): string => {
   const first =
     rule.publish === undefined
       ? rule
       : (rules.find(({ publish, service }) => publish === rule.publish && service) ?? rule);
-  return `${view.namespace}/${first.service?.name ?? rule.service.name}`;
+  return `${view.namespace}/${first.service?.name ?? rule.service?.name}`;
 };
 
-const clusterIps = (caches: Caches, key: string): readonly string[] => {
-  const service = findMade(caches, 'services', key) as ServiceObject | undefined;
-  return (service?.spec?.clusterIPs ?? []).filter((ip) => ip !== 'None' && ip !== '');
+/** The Service of a rule has no selector: one that was given to it would lead the clients of the rule to other pods. */
+const isLedAway = (caches: Caches, key: string): boolean => {
+  const { selector = {}, type = 'ClusterIP' } = serviceAt(caches, key)?.spec ?? {};
+  return Object.keys(selector).length > 0 || type === 'ExternalName';
 };
+
+const clusterIps = (caches: Caches, key: string): readonly string[] =>
+  (serviceAt(caches, key)?.spec?.clusterIPs ?? []).filter((ip) => ip !== 'None' && ip !== '');
+
+const serviceAt = (caches: Caches, key: string): ServiceObject | undefined =>
+  findMade(caches, 'services', key) as ServiceObject | undefined;

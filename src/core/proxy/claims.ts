@@ -69,6 +69,15 @@ export class Claims {
 export const isAtProxy = (name: string, { rules }: Pick<EgressView, 'rules'>): boolean =>
   rules.some((rule) => rule.kind === 'http' && publishedName(rule) === name);
 
+/**
+ * Whether a name answers with the Service of the proxy. That one is in a namespace where no tenant can change where it leads; the
+ * Service of a rule is in the tenant's own, and a name is for the whole cluster. It has the ports of all TCP rules but those that it
+ * needs itself.
+ */
+export const leadsToProxy = (name: string, view: Pick<EgressView, 'rules'>): boolean =>
+  isAtProxy(name, view) ||
+  !view.rules.some((rule) => rule.kind === 'tcp' && usualPorts.has(rule.sourcePort) && publishedName(rule) === name);
+
 const placeOf = (egress: EgressView, name: string): string =>
   isAtProxy(name, egress) ? `proxy ${egress.proxy}` : `rules of ${egress.key}`;
 
@@ -78,3 +87,4 @@ export const servicePorts: readonly { readonly name: string; readonly port: numb
   { name: 'http-alt', port: 3128, targetPort: proxyPorts.http },
   { name: 'tls', port: 443, targetPort: proxyPorts.tls },
 ];
+const usualPorts: ReadonlySet<number> = new Set(servicePorts.map(({ port }) => port));
