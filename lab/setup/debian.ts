@@ -22,10 +22,15 @@ const packages = {
 /** Clients of the egress proxy that its tests run, by Debian package; 5 MB when all are missing. */
 export const clientPackages = {
   git: 'fetches a repository through the proxy',
+  ncat: 'CONNECT of HTTP/1.0 by nmap',
   'netcat-openbsd': 'nc -X connect, as ssh uses it',
   openssl: 's_client -proxy',
   'postgresql-client': 'psql through a TCP rule',
+  'python3-grpcio': 'gRPC through a tunnel',
+  'python3-httpx': 'the third of the usual HTTP clients of Python',
+  'python3-websocket': 'WebSocket through a tunnel',
   'redis-tools': 'redis-cli through a TCP rule',
+  socat: 'CONNECT of HTTP/1.0, as ssh uses it',
   wget: 'fetches a page through the proxy',
 } as const;
 

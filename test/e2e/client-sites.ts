@@ -1,14 +1,17 @@
 /**
  * Servers outside for real clients: a site with a git repository, a Python index, an npm registry and a Debian repository,
- * plain and over TLS (HTTP/1.1 and HTTP/2), and just enough of PostgreSQL and Redis for psql and redis-cli. Run as a program
+ * plain and over TLS (HTTP/1.1 and HTTP/2), with WebSocket and gRPC, and just enough of PostgreSQL and Redis for psql and redis-cli. Run as a program
  * in the network namespace of the outside: FOLDER with `site/`, `key.pem` and `cert.pem`.
  */
+
+import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { createServer as createHttpServer } from 'node:http';
+import { createServer as createHttpServer, type IncomingMessage } from 'node:http';
 import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import { createServer } from 'node:net';
 import { join, normalize } from 'node:path';
+import type { Duplex } from 'node:stream';
 
 /** Ports of the servers. */
 export const sitePorts = { plain: 8081, tls: 8443, postgres: 5433, redis: 6379 } as const;
@@ -71,21 +74,44 @@ const row = (value: string): Buffer =>
     ready,
   ]);
 
+/** A WebSocket: says one thing as soon as it is open. */
+const greet = ({ headers }: IncomingMessage, socket: Duplex): void => {
+  const key = `${String(headers['sec-websocket-key'])}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`;
+  const text = Buffer.from('websocket-works');
+  socket.on('error', () => socket.destroy());
+  socket.on('data', () => socket.end());
+  socket.write(
+    ['HTTP/1.1 101 Switching Protocols', 'Upgrade: websocket', 'Connection: Upgrade'].join('\r\n') +
+      `\r\nSec-WebSocket-Accept: ${hash('sha1', key, 'base64')}\r\n\r\n`,
+  );
+  socket.write(Buffer.concat([Buffer.from([0x81, text.length]), text]));
+};
+
+/** gRPC: sends back the message that it gets, a frame of length and bytes. */
+const echo = (request: Http2ServerRequest, response: Http2ServerResponse): void => {
+  response.writeHead(200, { 'content-type': 'application/grpc' });
+  response.addTrailers({ 'grpc-status': '0' });
+  request.pipe(response);
+};
+
 const serve = (folder: string): void => {
-  createHttpServer(async (request, response) => {
+  const plain = createHttpServer(async (request, response) => {
     const file = await fileOf(folder, 'http', request);
     response.writeHead(file === undefined ? 404 : 200, typeOf(request));
     response.end(file ?? 'nothing is here\n');
-  }).listen(sitePorts.plain, '::');
+  });
+  plain.on('upgrade', greet).listen(sitePorts.plain, '::');
   const pair = { key: readFileSync(join(folder, 'key.pem')), cert: readFileSync(join(folder, 'cert.pem')) };
-  createSecureServer(
+  const secure = createSecureServer(
     { ...pair, allowHTTP1: true },
     async (request: Http2ServerRequest, response: Http2ServerResponse) => {
+      if (request.headers['content-type'] === 'application/grpc') return echo(request, response);
       const file = await fileOf(folder, 'https', request);
       response.writeHead(file === undefined ? 404 : 200, typeOf(request));
       response.end(file ?? 'nothing is here\n');
     },
-  ).listen(sitePorts.tls, '::');
+  );
+  secure.on('upgrade', greet).listen(sitePorts.tls, '::');
   serveChunks(sitePorts.postgres, (chunk) => {
     if (chunk[0] !== 0) return chunk.toString('latin1', 0, 1) === 'Q' ? row('psql-works') : '';
     return chunk.readInt32BE(4) === sslRequest ? 'N' : welcome;

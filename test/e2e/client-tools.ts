@@ -1,53 +1,24 @@
 /** The files that client-sites.ts serves, made with the tools that will fetch them, and the clients themselves. */
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { must } from '../../lab/host/command.ts';
+import {
+  goSource,
+  javaSource,
+  nodeFetch,
+  pythonGrpc,
+  pythonHttpx,
+  pythonRequests,
+  pythonUrllib,
+  pythonWebsocket,
+} from './client-programs.ts';
 import { sitePorts } from './client-sites.ts';
 
 /** The host of the site; every client is asked for something that only this site has. */
 export const site = 'site.clients.test';
 const plain = `http://${site}:${sitePorts.plain}`;
 const secure = `https://${site}:${sitePorts.tls}`;
-
-const goSource = `package main
-
-import (
-	"crypto/tls"
-	"fmt"
-	"io"
-	"net/http"
-	"os"
-)
-
-func main() {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
-	answer, err := (&http.Client{Transport: transport}).Get(os.Args[1])
-	if err != nil {
-		fmt.Println(err)
-		os.Exit(1)
-	}
-	text, _ := io.ReadAll(answer.Body)
-	fmt.Println(answer.Status, string(text))
-}
-`;
-
-const pythonUrllib = `
-import ssl, sys, urllib.request
-print(urllib.request.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=20).read().decode())
-`;
-const pythonRequests = `
-import sys
-from pip._vendor import requests
-from pip._vendor.urllib3 import disable_warnings
-disable_warnings()
-print(requests.get(sys.argv[1], verify=False, timeout=20).text)
-`;
-const nodeFetch = `
-const answer = await fetch(process.argv[2]);
-console.log(answer.status, await answer.text());
-`;
 
 /** Makes everything in a folder of its own; takes some seconds. */
 export const makeSite = async (): Promise<string> => {
@@ -59,12 +30,16 @@ export const makeSite = async (): Promise<string> => {
   writeFileSync(at('main.go'), goSource);
   writeFileSync(at('with-urllib.py'), pythonUrllib);
   writeFileSync(at('with-requests.py'), pythonRequests);
+  writeFileSync(at('with-httpx.py'), pythonHttpx);
+  writeFileSync(at('with-grpc.py'), pythonGrpc);
+  writeFileSync(at('with-websocket.py'), pythonWebsocket);
+  writeFileSync(at('JavaClient.java'), javaSource);
   writeFileSync(at('fetch.mjs'), nodeFetch);
   const sh = (what: string, script: string) =>
     must(what, ['/bin/sh', '-ec', script], { timeoutMs: 300_000, env: { ...process.env, HOME: folder } });
   await sh(
     'make a certificate',
-    `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=${site} -keyout ${at('key.pem')} -out ${at('cert.pem')} 2>&1`,
+    `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=${site} -addext subjectAltName=DNS:${site} -keyout ${at('key.pem')} -out ${at('cert.pem')} 2>&1`,
   );
   await sh(
     'make a repository',
@@ -96,14 +71,21 @@ with zipfile.ZipFile(${JSON.stringify(at('site', 'simple', 'sallyportdemo', whee
     'build the Go client',
     `cd ${folder}; CGO_ENABLED=0 GOFLAGS=-mod=mod GOCACHE=\${GOCACHE:-/root/.cache/go-build} go build -o go-client main.go`,
   );
+  if (hasJava) await sh('build the Java client', `cd ${folder}; ${javac} JavaClient.java`);
   return folder;
 };
+
+const javac = '/usr/bin/javac';
+/** A JDK is large, and of many versions: the one of the machine is used if there is one. */
+export const hasJava = existsSync(javac);
 
 /** A client: what is run in a pod, and what it must print. */
 export interface Client {
   readonly name: string;
   readonly argv: readonly string[];
   readonly prints: RegExp;
+  /** Why it cannot be run on this machine. */
+  readonly skip?: string;
 }
 
 const answers = /the site answers/;
@@ -117,8 +99,20 @@ const inFreshFolder = (folder: string, command: string): readonly string[] => [
   folder,
 ];
 
+/** curl of Debian 12 knows no WebSocket, but can ask for one; it reads what comes until its time is over. */
+const upgrade = [
+  ...['curl', '-sSiN', '--max-time', '5', '-H', 'Connection:Upgrade', '-H', 'Upgrade:websocket'],
+  ...['-H', 'Sec-WebSocket-Version:13', '-H', 'Sec-WebSocket-Key:c2FsbHlwb3J0LXRlc3Qta2V5'],
+].join(' ');
+
 /** Clients that ask for plain HTTP through HTTP_PROXY, or for TLS by CONNECT through HTTPS_PROXY. */
-export const proxyClients = (folder: string, node: string, npm: string, isTls: boolean): readonly Client[] => {
+export const proxyClients = (
+  folder: string,
+  node: string,
+  npm: string,
+  proxy: string,
+  isTls: boolean,
+): readonly Client[] => {
   const base = isTls ? secure : plain;
   const url = `${base}/`;
   const file = (name: string): string => join(folder, name);
@@ -134,6 +128,13 @@ export const proxyClients = (folder: string, node: string, npm: string, isTls: b
     },
     { name: 'urllib of Python', argv: ['/usr/bin/python3', file('with-urllib.py'), url], prints: answers },
     { name: 'requests of Python', argv: ['/usr/bin/python3', file('with-requests.py'), url], prints: answers },
+    { name: 'httpx of Python', argv: ['/usr/bin/python3', file('with-httpx.py'), url], prints: answers },
+    {
+      name: 'java.net.http',
+      argv: ['java', '-Xmx128m', '-cp', folder, 'JavaClient', url, proxy],
+      prints: isTls ? /200 HTTP_2 the site answers/ : /200 HTTP_1_1 the site answers/,
+      ...(hasJava ? {} : { skip: 'there is no JDK on this machine' }),
+    },
     {
       name: 'pip',
       argv: [
@@ -163,8 +164,27 @@ export const proxyClients = (folder: string, node: string, npm: string, isTls: b
     },
     { name: 'net/http of Go', argv: [file('go-client'), url], prints: answers },
     ...(isTls
-      ? []
+      ? [
+          {
+            name: 'gRPC of Python',
+            argv: [
+              ...['env', 'GRPC_DNS_RESOLVER=native', '/usr/bin/python3', file('with-grpc.py')],
+              ...[`${site}:${sitePorts.tls}`, file('cert.pem')],
+            ],
+            prints: /grpc-works/,
+          },
+          {
+            name: 'websocket-client of Python',
+            argv: ['/usr/bin/python3', file('with-websocket.py'), `wss://${site}:${sitePorts.tls}/`],
+            prints: /websocket-works/,
+          },
+        ]
       : [
+          {
+            name: 'WebSocket in absolute form',
+            argv: ['sh', '-c', `${upgrade} ${url} || true`],
+            prints: /101 .*websocket-works/s,
+          },
           { name: 'curl with HTTP/1.0', argv: [...curl, '--http1.0', url], prints: answers },
           {
             name: 'apt-get',
@@ -181,17 +201,21 @@ export const proxyClients = (folder: string, node: string, npm: string, isTls: b
 
 /** Clients that open a tunnel themselves and speak through it. `proxy` is host:port. */
 export const tunnelClients = (proxy: string): readonly Client[] => {
+  const [proxyHost = '', proxyPort = ''] = proxy.split(':');
+  const ping = (client: string): string[] => ['sh', '-c', `(printf 'PING\\r\\n'; sleep 3) | timeout 10 ${client}`];
   const ask = `printf 'GET / HTTP/1.1\\r\\nHost: ${site}\\r\\nConnection: close\\r\\n\\r\\n'; sleep 3`;
   const through = `openssl s_client -quiet -proxy ${proxy} -servername ${site} -connect ${site}:${sitePorts.tls}`;
   return [
     { name: 'openssl s_client -proxy', argv: ['sh', '-c', `(${ask}) | ${through} 2>/dev/null`], prints: answers },
+    { name: 'nc -X connect', argv: ping(`nc -X connect -x ${proxy} ${site} ${sitePorts.redis}`), prints: /PONG/ },
     {
-      name: 'nc -X connect',
-      argv: [
-        'sh',
-        '-c',
-        `(printf 'PING\\r\\n'; sleep 3) | timeout 10 nc -X connect -x ${proxy} ${site} ${sitePorts.redis}`,
-      ],
+      name: 'ncat --proxy',
+      argv: ping(`ncat --proxy ${proxy} --proxy-type http ${site} ${sitePorts.redis}`),
+      prints: /PONG/,
+    },
+    {
+      name: 'socat PROXY',
+      argv: ping(`socat - PROXY:${proxyHost}:${site}:${sitePorts.redis},proxyport=${proxyPort}`),
       prints: /PONG/,
     },
   ];
