@@ -17,6 +17,8 @@ export class ServedNames {
   /** id of a rule whose name is published -> when it was last served, as far as is known */
   #servedAtMs = new Map<string, number>();
   #hasDoubt = false;
+  /** Only the first look has names of others: one that this process has taken back is not published because it once was. */
+  #hasLooked = false;
 
   constructor(clock: Clock, replicas: Pick<Replicas, 'of' | 'isSettled'>) {
     this.#clock = clock;
@@ -37,7 +39,8 @@ export class ServedNames {
       for (const rule of egress.rules) {
         if (rule.publish === undefined) continue;
         const service = this.#serviceOf(egress, rule, readyPods);
-        const lastMs = this.#servedAtMs.get(rule.id) ?? (before.has(rule.publish) ? nowMs : undefined);
+        const lastMs =
+          this.#servedAtMs.get(rule.id) ?? (!this.#hasLooked && before.has(rule.publish) ? nowMs : undefined);
         if (service === 'served') servedAtMs.set(rule.id, nowMs);
         else if (lastMs !== undefined && (service === 'unknown' || nowMs - lastMs < graceMs)) {
           servedAtMs.set(rule.id, lastMs);
@@ -46,6 +49,7 @@ export class ServedNames {
       }
     }
     this.#servedAtMs = servedAtMs;
+    this.#hasLooked = true;
     return new Set(servedAtMs.keys());
   }
 
