@@ -270,14 +270,17 @@ test('a tenant that names a proxy of its own invention gets none', async () => {
 
 test('a proxy is not run where the operator may not', async () => {
   await world.apply(resourceOf('BCSEgressController'), 'shop/private', { spec: {} });
-  await world.egress('shop/lost', { http: [{ host: 'c.example.com' }] }, 'hn1/nowhere');
-  assert.match((await world.until('shop/lost', 'Error')).reason ?? '', /There is no BCSEgressController hn1\/nowhere/);
+  await world.egress('shop/astray', { http: [{ host: 'c.example.com' }] }, 'hn1/nowhere');
+  assert.match(
+    (await world.until('shop/astray', 'Error')).reason ?? '',
+    /There is no BCSEgressController hn1\/nowhere/,
+  );
   await eventually('the reason is told', async () => {
     const status = await world.proxyStatus('shop/private');
     return status?.conditions?.some(({ reason }) => reason === 'ProxyNamespaceNotAllowed') ?? false;
   });
   assert.equal(await world.get(resources.deployments, 'shop/private'), undefined);
-  await world.remove('BCSEgress', 'shop/lost');
+  await world.remove('BCSEgress', 'shop/astray');
 });
 
 test('deleting: the finalizer stays until the replicas serve nothing of it, then everything goes', async () => {
