@@ -66,7 +66,7 @@ const isLettingGo = ({ unheardAtMs }: Scene, node: string): boolean =>
   performance.now() - (unheardAtMs.get(node) ?? -Infinity) < letGoMs;
 // An owner that takes longer fails the test: that is as long as two may be seen.
 const letGoMs = 1_000;
-/** For how long the agent of an owner stands still: less and more than the lease of its kernel (27 s) and the grace (30 s). */
+/** For how long the agent of an owner stands still: less and more than the lease of its kernel (26 s) and the grace (30 s). */
 const stallsSeconds = [1, 5, 29, 120] as const;
 const agentReadyUrl = 'http://127.0.0.1:7790/readyz';
 const controllerPattern = /main\S* controller/;

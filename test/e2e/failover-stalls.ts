@@ -26,7 +26,7 @@ const afterMs = 12_000;
 const localLimitMs = 6_000;
 const returnLimitMs = 6_000;
 /** The lease of the kernel, less what may have passed since it was renewed. */
-const leaseSeconds = 25;
+const leaseSeconds = 24;
 
 /** One test for each stall, in seconds. */
 export const describeStalls = (worldOf: () => FailoverWorld, stallsSeconds: readonly number[]): void => {

@@ -15,7 +15,7 @@ import type { NodeOwnership } from '../../core/node/input.ts';
 import { replyMark } from '../../core/node/numbers.ts';
 import type { KnownOwner } from '../../core/ownership/planned.ts';
 import type { Held, OwnershipPlan } from '../../core/ownership/port.ts';
-import { timingOf } from '../../core/ownership/timing.ts';
+import { type Timing, type TimingSettings, timingOf } from '../../core/ownership/timing.ts';
 import { distinctBits } from '../../core/tunnels/marks.ts';
 import type { Gate } from '../../dataplane/gate/gate.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
@@ -35,7 +35,7 @@ export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Pick<H
 /** What the thread tells that is for others than the steward. */
 export type Happening = Exclude<
   Tidings,
-  { readonly kind: 'hold' | 'lease' | 'opened' | 'owner' | 'renew' | 'announce' | 'refused' }
+  { readonly kind: 'hold' | 'lease' | 'opened' | 'owner' | 'renew' | 'announce' | 'silence' | 'refused' }
 >;
 
 export interface StewardDeps {
@@ -63,6 +63,8 @@ const againMs = 5_000;
 export class Steward {
   readonly #deps: StewardDeps;
   readonly #record: OwnershipRecord;
+  /** When the last run of the thread had ended at the latest: that of an agent before this one when this one began. */
+  #endedAtMs: number;
   #isOn = false;
   #retryAtMs = -Infinity;
   #holds: ReadonlyMap<Ip, Held> = new Map();
@@ -82,6 +84,7 @@ export class Steward {
 
   constructor(deps: StewardDeps) {
     this.#deps = deps;
+    this.#endedAtMs = deps.clock.monotonicMs();
     this.#record = new OwnershipRecord(deps.node, deps.facts);
   }
 
@@ -163,7 +166,7 @@ export class Steward {
       }
       this.#holds = new Map(held.map((one) => [one.eip, one]));
       // Not for longer than the kernel does: another node may own them by now, and nobody was asked yet.
-      const leftMs = Math.min(this.#leaseMs, ...(inKernel ?? []).map((known) => known.leftMs));
+      const leftMs = Math.min(this.#timing.leaseMs, ...(inKernel ?? []).map((known) => known.leftMs));
       this.#heldUntilMs = held.length > 0 ? clock.monotonicMs() + leftMs : Infinity;
       this.#opened = new Set(inKernel?.map(({ ip }) => ip) ?? held.flatMap(({ eip }) => this.#record.addressesOf(eip)));
       this.#isOn = true;
@@ -221,36 +224,29 @@ export class Steward {
 
   #threadData(): ThreadData | undefined {
     const { node, config, keys, firstSignature } = this.#deps;
-    const { failover } = config.current.feature;
     const address = this.#record.addresses().get(node);
     const [key, ...previous] = keys();
     if (address === undefined || key === undefined) return undefined;
-    const { heartbeatMilliseconds: heartbeatMs, heartbeatCount, graceSeconds } = failover;
-    return {
-      node,
-      address,
-      port: failover.port,
-      keys: [key, ...previous],
-      timing: { heartbeatMs, heartbeatCount, graceMs: graceSeconds * 1_000 },
-      held: [],
-      heldUntilMs: Infinity,
-      firstSignature,
-    };
+    const { port } = config.current.feature.failover;
+    const timing = this.#timingSettings;
+    const nothing = { held: [], heldUntilMs: Infinity, promisedUntilMs: -Infinity };
+    return { node, address, port, keys: [key, ...previous], timing, ...nothing, firstSignature };
   }
 
-  get #leaseMs(): number {
-    const {
-      heartbeatMilliseconds: heartbeatMs,
-      heartbeatCount,
-      graceSeconds,
-    } = this.#deps.config.current.feature.failover;
-    return timingOf({ heartbeatMs, heartbeatCount, graceMs: graceSeconds * 1_000 }).leaseMs;
+  get #timingSettings(): TimingSettings {
+    const { heartbeatMilliseconds, heartbeatCount, graceSeconds } = this.#deps.config.current.feature.failover;
+    return { heartbeatMs: heartbeatMilliseconds, heartbeatCount, graceMs: graceSeconds * 1_000 };
+  }
+
+  get #timing(): Timing {
+    return timingOf(this.#timingSettings);
   }
 
   #start(data: ThreadData): void {
     const { clock, log, startHeartbeat, onChange } = this.#deps;
     if (clock.monotonicMs() < this.#retryAtMs) return;
     // Not waited for: a port that is still held makes the new thread fail, and that is tried again.
+    if (this.#heartbeat !== undefined) this.#endedAtMs = clock.monotonicMs();
     void this.#heartbeat?.close();
     this.#deps.onHappening({ kind: 'conflicts', conflicts: [] });
     this.#running = data;
@@ -261,8 +257,9 @@ export class Steward {
       this.#holds = new Map();
       this.#heldUntilMs = Infinity;
     }
+    const promisedUntilMs = this.#endedAtMs + this.#timing.widestMs;
     const heartbeat = startHeartbeat(
-      { ...data, held: [...this.#holds.values()], heldUntilMs: this.#heldUntilMs },
+      { ...data, held: [...this.#holds.values()], heldUntilMs: this.#heldUntilMs, promisedUntilMs },
       {
         told: (tidings) => {
           if (heartbeat === this.#heartbeat) this.#take(tidings);
@@ -271,6 +268,7 @@ export class Steward {
           if (heartbeat !== this.#heartbeat) return;
           this.#heartbeat = undefined;
           this.#running = undefined;
+          this.#endedAtMs = clock.monotonicMs();
           this.#retryAtMs = clock.monotonicMs() + againMs;
           clock.after(againMs, onChange);
           log.warn({ component: 'ownership' }, `the thread of heartbeats has ended: ${error.message}`);
@@ -321,6 +319,7 @@ export class Steward {
         break;
       case 'renew':
       case 'announce':
+      case 'silence':
         break;
       default:
         onHappening(tidings);
@@ -367,7 +366,7 @@ export class Steward {
   }
 
   #hold(): void {
-    const leftMs = Math.min(this.#leaseMs, this.#heldUntilMs - this.#deps.clock.monotonicMs());
+    const leftMs = Math.min(this.#timing.leaseMs, this.#heldUntilMs - this.#deps.clock.monotonicMs());
     const holds = [...(leftMs > 0 ? this.#holds.values() : [])].flatMap(({ eip, epoch, mode }) => {
       return this.#record.addressesOf(eip).map((ip) => ({ ip, epoch, isAnswered: mode === 'owned' }));
     });

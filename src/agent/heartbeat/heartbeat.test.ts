@@ -41,7 +41,17 @@ const start = async (node: string, port: number): Promise<Runner> => {
     failed: (error: Error) => assert.fail(error),
   };
   const heartbeat = new Heartbeat(
-    { node, address, port, keys, timing, held: [], heldUntilMs: Infinity, firstSignature: undefined },
+    {
+      node,
+      address,
+      port,
+      keys,
+      timing,
+      held: [],
+      heldUntilMs: Infinity,
+      promisedUntilMs: -Infinity,
+      firstSignature: undefined,
+    },
     hooks,
   );
   open.add(heartbeat);
@@ -82,6 +92,7 @@ describe('Heartbeat', () => {
       timing,
       held: [],
       heldUntilMs: Infinity,
+      promisedUntilMs: -Infinity,
       firstSignature: undefined,
     };
     const heartbeat = new Heartbeat(data, { told: () => {}, failed: failed.resolve });

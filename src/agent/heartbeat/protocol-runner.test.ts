@@ -22,6 +22,7 @@ describe('Driver', () => {
       node: 'a',
       timing: timingOf(defaultTiming),
       held: [{ eip, epoch: 4 }],
+      promisedUntilMs: -Infinity,
       clock,
       createSeal,
       heldUntilMs: () => Infinity,
@@ -64,6 +65,7 @@ describe('Driver', () => {
       node: 'a',
       timing: timingOf(defaultTiming),
       held: [],
+      promisedUntilMs: -Infinity,
       clock,
       createSeal,
       heldUntilMs: () => Infinity,
@@ -101,6 +103,7 @@ describe('Driver', () => {
       node: 'a',
       timing: timingOf(defaultTiming),
       held: [{ eip, epoch: 4 }],
+      promisedUntilMs: -Infinity,
       heldUntilMs: () => heldUntilMs,
       clock: {
         now: () => manual.now(),

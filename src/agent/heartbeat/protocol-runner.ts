@@ -29,6 +29,8 @@ export interface DriverDeps {
   readonly timing: Timing;
   /** What the kernel holds when the agent starts. */
   readonly held: readonly Holding[];
+  /** Until when others may rely on what earlier runs of this agent have promised as voters. */
+  readonly promisedUntilMs: number;
   /** Until when the kernel holds what it was told to; infinite when that is nothing. */
   readonly heldUntilMs: () => number;
   readonly clock: MachineClock;
@@ -79,11 +81,11 @@ export class Driver {
   take(input: Input): void {
     if (this.#isClosed) return;
     this.look();
-    const { node, timing, held, clock } = this.#deps;
+    const { node, timing, held, promisedUntilMs, clock } = this.#deps;
     const nowMs = clock.monotonicMs();
     if (input.kind === 'plan') {
       this.#plan = input;
-      this.#ownership ??= new Ownership({ node, timing, held, nowMs });
+      this.#ownership ??= new Ownership({ node, timing, held, promisedUntilMs, nowMs });
     } else if (input.kind === 'uplink') this.#uplink = input;
     this.#step(input, nowMs);
   }
@@ -105,10 +107,13 @@ export class Driver {
     tell({ kind: 'tie', isWanted: false, epoch: 0 });
     const yielded = { kind: 'event', reason: 'OwnershipYielded', cause: 'stood still', other: undefined } as const;
     for (const { eip, epoch } of stale.owned) tell({ ...yielded, eip, epoch, took: undefined });
+    const { silenceMs, widestMs } = timing;
+    tell({ kind: 'silence', silenceMs, usualMs: silenceMs, widestMs });
     // Packets that wait in the socket were sealed for the run before, and are not read.
     this.#seal = createSeal();
     this.#askedAtMs.clear();
-    this.#ownership = new Ownership({ node, timing, held: [], nowMs });
+    const { promisedUntilMs } = stale;
+    this.#ownership = new Ownership({ node, timing, held: [], promisedUntilMs, nowMs });
     for (const input of [this.#uplink, this.#plan]) if (input !== undefined) this.#step(input, nowMs);
   }
 

@@ -38,6 +38,8 @@ export interface ThreadData {
   /** What the kernel holds, and until when by the clock of the machine. */
   readonly held: readonly Held[];
   readonly heldUntilMs: number;
+  /** Until when, by the same clock, others may rely on what earlier runs have promised as voters. */
+  readonly promisedUntilMs: number;
   /** The first of the numbers that its changes of the main table are signed with; undefined: it has no kernel to change. */
   readonly firstSignature: number | undefined;
 }
@@ -94,7 +96,7 @@ const MAKE_PLANNED_MS = 1_000;
 const libc = await loadLibc();
 const clock = createMachineClock(libc);
 
-const { node, address, port, keys, held, heldUntilMs, firstSignature } = data;
+const { node, address, port, keys, held, heldUntilMs, promisedUntilMs, firstSignature } = data;
 const timing = timingOf(data.timing);
 const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', reuseAddr: true });
 const tell = (told: FromThread): void => parent.postMessage(told);
@@ -145,12 +147,13 @@ const driver = new Driver({
   node,
   timing,
   held: held.filter(({ mode }) => mode === 'owned'),
+  promisedUntilMs,
   clock,
   heldUntilMs: () => grip.heldUntilMs,
   createSeal: () => new Seal({ node, keys, randomNumber: () => randomInt(2 ** 48 - 1) }),
   // A way that is down loses packets; the protocol is made for that.
   send: (to, packet) => socket.send(packet, port, to, () => {}),
-  askKernel: (to, onAnswer) => knock(clock, { address: to, port, limitMs: timing.silenceMs }, onAnswer),
+  askKernel: (to, onAnswer) => knock(clock, { address: to, port, limitMs: timing.widestMs / 2 }, onAnswer),
   tell: (told) => {
     if (told.kind === 'hold') grip.hold(told.held);
     else if (told.kind === 'announce') grip.announce(told.eip);

@@ -13,6 +13,9 @@ import type { Vote } from './voter.ts';
 /** The time until the next try doubles this often. */
 const MOST_FAILURES = 3;
 
+/** An EIP is asked for so many silences at the most: two that have half of the votes each wait for each other. */
+const MOST_ASKED = 6;
+
 /** What a refusal means for what we own or ask for. A voter that needs a higher epoch votes for nobody now. */
 const verdictOf = { held: 'refused', soon: 'undecided', epoch: 'refused', starting: 'abstained' } as const;
 
@@ -45,6 +48,7 @@ export class Candidacy {
     const { node, voter, hearing, holdings, isGateway } = this.#context;
     if (!isGateway || !this.#context.hearsEnough(nowMs)) return;
     let hasAsked = false;
+    const slowness = this.#context.slowness(nowMs);
     const doubted = new Map<string, Holding[]>();
     for (const one of planned) {
       const { eip } = one;
@@ -59,15 +63,22 @@ export class Candidacy {
       }
       const sinceMs = this.#openSinceMs.get(eip) ?? nowMs;
       this.#openSinceMs.set(eip, sinceMs);
+      if (isTaken && !voter.isLost(eip, vote.node, nowMs)) continue;
       const rank = this.#orderFor(one, nowMs).indexOf(node);
-      if (rank < 0 || nowMs < sinceMs + rank * this.#turnMs(vote)) continue;
+      if (rank < 0 || nowMs < sinceMs + rank * this.#turnMs(vote) * slowness) continue;
       // The pause after asking in vain is for others to have their turn; what was handed to us is meant for nobody else.
       const isMeant = vote?.isReleased === true && vote.to === node;
       if (!isMeant && nowMs < (this.#retryByEip.get(eip)?.atMs ?? 0)) continue;
       const epoch = Math.max(one.epoch, vote?.epoch ?? 0, voter.pastEpoch(eip), holdings.usedEpoch(eip)) + 1;
       const cause = isTaken ? 'silence' : vote?.isReleased && vote.node !== node ? 'handed over' : 'start';
       this.#startByEip.set(eip, { cause, before: vote });
-      holdings.put(eip, epoch, 'asking', nowMs, nowMs + 2 * this.#context.timing.silenceMs);
+      holdings.put(
+        eip,
+        epoch,
+        'asking',
+        nowMs,
+        nowMs + this.#context.timing.silenceMs * Math.min(2 * slowness, MOST_ASKED),
+      );
       hasAsked = true;
     }
     if (hasAsked) this.press(nowMs, true);
@@ -90,7 +101,8 @@ export class Candidacy {
     const isAskingTime = isNew || nowMs >= this.#pressAtMs;
     const isRenewTime = nowMs >= this.#renewAtMs;
     if (!isAskingTime && !isRenewTime) return;
-    if (isAskingTime) this.#pressAtMs = nowMs + timing.heartbeatMs / 2;
+    // Where messages are late and not lost, more of them make them later.
+    if (isAskingTime) this.#pressAtMs = nowMs + (timing.heartbeatMs / 2) * this.#context.slowness(nowMs);
     // Each heartbeat, also when one comes a little early.
     if (isRenewTime) this.#renewAtMs = nowMs + 0.8 * timing.heartbeatMs;
     for (const [place, voter] of holdings.voters.entries()) {

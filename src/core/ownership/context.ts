@@ -1,5 +1,6 @@
 /** What the parts of the protocol share: the state of one node, and a way to say what is to be done. */
 import type { Ip } from '../ip/index.ts';
+import type { FalseAlarms } from './false-alarms.ts';
 import type { Hearing } from './hearing.ts';
 import { type Holdings, majorityOf, type Own } from './holdings.ts';
 import type { Holding, Message } from './message.ts';
@@ -14,6 +15,7 @@ export class Context {
   readonly node: string;
   readonly timing: Timing;
   readonly hearing: Hearing;
+  readonly alarms: FalseAlarms;
   readonly voter: Voter;
   readonly holdings: Holdings;
   plan: OwnershipPlan = { electorate: { generation: 0, voters: [], hasApi: false }, gateways: [], nodes: [], eips: [] };
@@ -28,10 +30,11 @@ export class Context {
   effects: Effect[] = [];
   readonly #released = new Map<string | undefined, Holding[]>();
 
-  constructor(node: string, timing: Timing, parts: Pick<Context, 'hearing' | 'voter' | 'holdings'>) {
+  constructor(node: string, timing: Timing, parts: Pick<Context, 'hearing' | 'alarms' | 'voter' | 'holdings'>) {
     this.node = node;
     this.timing = timing;
     this.hearing = parts.hearing;
+    this.alarms = parts.alarms;
     this.voter = parts.voter;
     this.holdings = parts.holdings;
   }
@@ -75,6 +78,11 @@ export class Context {
     this.hasChanged = true;
     this.emit({ kind: 'event', reason: 'OwnershipYielded', cause, eip, epoch, other: to });
     this.release([{ eip, epoch }], to);
+  }
+
+  /** How much slower than usual the cluster is, as this node sees it: 1 on machines that have processors to spare. */
+  slowness(nowMs: number): number {
+    return this.hearing.longestSilence(this.members, nowMs) / this.timing.silenceMs;
   }
 
   /** How many voters are heard, this node included if it is one. */

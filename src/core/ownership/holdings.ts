@@ -1,14 +1,16 @@
 /**
  * Holdings: the EIPs that this node owns, asks for, carries on or prepares, and which voters back each of them. An EIP is
- * owned while a majority of the voters has voted for it and has answered a message that was sent less than holdMs ago.
+ * owned while a majority of the voters has voted for it and has answered a message that was sent less than holdMs ago, or less than what
+ * the voter has promised to wait.
  * When agents of voters are down, it is kept without a majority for as long as every voter can be reached, be it only
  * its kernel, and none has voted for another: then there is no side of the network on which somebody else could win.
  */
 import type { Electorate } from '../cluster/view.ts';
 import type { Ip } from '../ip/index.ts';
 import type { Hearing } from './hearing.ts';
+import { PROMISES_FROM } from './message.ts';
 import type { Held, HoldMode } from './port.ts';
-import type { Timing } from './timing.ts';
+import { holdFor, type Timing } from './timing.ts';
 
 /** What this node has to do with an EIP. */
 export interface Own {
@@ -35,7 +37,7 @@ export interface Own {
 }
 
 /** Send times are kept for as many messages as can be under way. */
-const REMEMBERED = 256;
+const REMEMBERED = 1_024;
 
 /** How many votes there are, that of the API server included. */
 export const votesOf = ({ voters, hasApi }: Electorate): number => voters.length + (hasApi ? 1 : 0);
@@ -49,12 +51,14 @@ export class Holdings {
   readonly #hearing: Hearing;
   readonly #ownByEip = new Map<Ip, Own>();
   readonly #sentAtMs = new Float64Array(REMEMBERED);
-  #sequence = 0;
+  #sequence = PROMISES_FROM;
   readonly #times = new Float64Array(32);
   #electorate: Electorate = { generation: 0, voters: [], hasApi: false };
   readonly #usedEpochByEip = new Map<Ip, number>();
   /** By the place of the voter: when the last message was sent that it answered, and its count of losses. */
   #answeredAtMs: number[] = [];
+  /** By the place of the voter: until when we may hold by all that it promised. */
+  #backsUntilMs: number[] = [];
   #losses: number[] = [];
   /** By the place of the voter: when we sent what proves that it is reached; and the last echo request it answered. */
   #reachedAtMs: number[] = [];
@@ -124,6 +128,18 @@ export class Holdings {
     return held.toSorted((a, b) => (a.eip < b.eip ? -1 : 1));
   }
 
+  /**
+   * Another electorate comes, one step away. What the voters of this one have promised still holds for its time: any majority of the next
+   * one has one of them in it. Else an owner would let go whenever a vote is added.
+   */
+  keepPromises(nowMs: number): void {
+    for (const own of this.#ownByEip.values()) {
+      if (own.state !== 'owned') continue;
+      // Not by the vote of the API server: where it counts no longer, it is given back.
+      own.untilMs = Math.max(own.untilMs, Math.min(this.backedUntilMs(own, false), nowMs + this.#timing.holdMs));
+    }
+  }
+
   /** Goes by other voters; those that stay keep their votes. */
   setElectorate(electorate: Electorate): void {
     const places = electorate.voters.map((voter) => this.voters.indexOf(voter));
@@ -135,6 +151,7 @@ export class Holdings {
       own.abstained = moved(own.abstained);
     }
     this.#answeredAtMs = places.map((place) => this.#answeredAtMs[place] ?? -Infinity);
+    this.#backsUntilMs = places.map((place) => this.#backsUntilMs[place] ?? -Infinity);
     this.#losses = places.map((place) => this.#losses[place] ?? -1);
     this.#reachedAtMs = places.map((place) => this.#reachedAtMs[place] ?? -Infinity);
     this.#echoedAtMs = places.map((place) => this.#echoedAtMs[place] ?? -Infinity);
@@ -153,20 +170,31 @@ export class Holdings {
     return this.#sequence;
   }
 
-  /** A voter has started anew: what it said before does not count. It has a moment to vote again. */
+  /**
+   * A voter has started anew: what it said before does not count. It has a moment to vote again, in which it votes for nobody else. What
+   * was held by the votes of others as well is not held beyond their time for that.
+   */
   forgetVoter(voter: string, nowMs: number): void {
     const place = this.voters.indexOf(voter);
     if (place < 0) return;
+    const { revoteMs, widestMs } = this.#timing;
+    const backed: Own[] = [];
     for (const own of this.#ownByEip.values()) {
-      if (own.state !== 'owned' || this.heldUntilMs(own, nowMs) <= nowMs) continue;
-      own.untilMs = Math.max(own.untilMs, nowMs + this.#timing.revoteMs);
+      if (own.state !== 'owned') continue;
+      if (this.backedUntilMs(own) > nowMs) backed.push(own);
+      else if (this.heldUntilMs(own, nowMs) > nowMs) own.untilMs = Math.max(own.untilMs, nowMs + revoteMs);
+    }
+    this.#backsUntilMs[place] = Math.max(this.#backsUntilMs[place] ?? -Infinity, nowMs + revoteMs);
+    for (const own of backed) {
+      const untilMs = Math.min(this.backedUntilMs(own), nowMs + holdFor(widestMs, this.#timing));
+      own.untilMs = Math.max(own.untilMs, untilMs);
     }
     this.#clear(place);
     this.#losses[place] = -1;
   }
 
   /** A voter has answered a message of ours. Returns false when the answer is too old to mean anything. */
-  answered(voter: string, sequence: number, losses: number): boolean {
+  answered(voter: string, sequence: number, losses: number, promisedMs = this.#timing.silenceMs): boolean {
     const place = this.voters.indexOf(voter);
     const known = this.#losses[place];
     if (known === undefined || sequence > this.#sequence || sequence <= this.#sequence - REMEMBERED) return false;
@@ -176,6 +204,8 @@ export class Holdings {
     this.#losses[place] = losses;
     const sentAtMs = this.#sentAtMs[sequence % REMEMBERED] ?? -Infinity;
     if (sentAtMs > (this.#answeredAtMs[place] ?? 0)) this.#answeredAtMs[place] = sentAtMs;
+    const untilMs = sentAtMs + holdFor(promisedMs, this.#timing);
+    if (untilMs > (this.#backsUntilMs[place] ?? 0)) this.#backsUntilMs[place] = untilMs;
     if (sentAtMs > (this.#reachedAtMs[place] ?? 0)) this.#reachedAtMs[place] = sentAtMs;
     return true;
   }
@@ -183,7 +213,8 @@ export class Holdings {
   /** Whether a voter has left the last heartbeat unanswered. */
   isUnanswered(voter: string, nowMs: number): boolean {
     const unansweredMs = nowMs - (this.#answeredAtMs[this.voters.indexOf(voter)] ?? nowMs);
-    return unansweredMs > this.#timing.askKernelMs;
+    const { askKernelMs, silenceMs } = this.#timing;
+    return unansweredMs > (askKernelMs * this.#hearing.silenceOf(voter)) / silenceMs;
   }
 
   /** The kernel of a voter has answered. One echo may be luck on a bad path: only the one before it counts. */
@@ -219,37 +250,37 @@ export class Holdings {
 
   /** Until when the votes for an EIP last: those of nodes alone, and with that of the API server where it counts. */
   backedUntilMs(own: Own, withTie = true): number {
-    // The latest answers of those who voted for us, in falling order: insertion into a few places beats a sorted list.
+    // What those who voted for us promised, in falling order: insertion into a few places beats a sorted list.
     const times = this.#times;
     let count = 0;
     for (let place = 0; place < this.voters.length; place += 1) {
       if (this.lacks(own, place)) continue;
       // Our own vote needs no message.
-      const timeMs = this.voters[place] === this.#node ? Infinity : (this.#answeredAtMs[place] ?? 0);
+      const timeMs = this.voters[place] === this.#node ? Infinity : (this.#backsUntilMs[place] ?? 0);
       let at = count;
       for (; at > 0 && (times[at - 1] ?? 0) < timeMs; at -= 1) times[at] = times[at - 1] ?? 0;
       times[at] = timeMs;
       count += 1;
     }
     times.fill(-Infinity, count);
-    const { holdMs } = this.#timing;
     const needed = majorityOf(this.#electorate);
-    const byNodesMs = (times[needed - 1] ?? -Infinity) + holdMs;
+    const byNodesMs = times[needed - 1] ?? -Infinity;
     if (!withTie || !this.#electorate.hasApi || own.epoch > this.tieEpoch) return byNodesMs;
     // What is new to us needs the very epoch that was recorded: those before may have used any lower one.
     if (own.state === 'asking' && own.epoch < this.tieEpoch) return byNodesMs;
     const others = needed === 1 ? Infinity : (times[needed - 2] ?? -Infinity);
-    return Math.max(byNodesMs, Math.min(others + holdMs, this.tieUntilMs));
+    return Math.max(byNodesMs, Math.min(others, this.tieUntilMs));
   }
 
   /** Until when an EIP of ours is held: by votes, or because every voter is reached and none can have voted for another. */
   heldUntilMs(own: Own, nowMs: number): number {
-    const { holdMs, silenceMs, graceMs } = this.#timing;
+    const { holdMs, graceMs } = this.#timing;
     let reachedAtMs = Infinity;
     for (const [place, voter] of this.voters.entries()) {
       if (voter === this.#node) continue;
       // Its answers may be lost while other words of it come through: then it is no agent that is down.
-      const isSpeaking = nowMs - (this.#answeredAtMs[place] ?? 0) < silenceMs || this.#hearing.isHeard(voter, nowMs);
+      const isAnswering = nowMs - (this.#answeredAtMs[place] ?? 0) < this.#hearing.silenceOf(voter);
+      const isSpeaking = isAnswering || this.#hearing.isHeard(voter, nowMs);
       const hasAbstained = (own.abstained & (1 << place)) !== 0;
       if (isSpeaking && this.lacks(own, place) && !hasAbstained) return this.backedUntilMs(own);
       // A voter that has just started has taken note of us, but that is no vote: it has to say so again and again.
@@ -276,6 +307,7 @@ export class Holdings {
       own.abstained &= ~(1 << place);
     }
     this.#answeredAtMs[place] = -Infinity;
+    this.#backsUntilMs[place] = -Infinity;
   }
 }
 

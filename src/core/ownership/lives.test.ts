@@ -71,7 +71,13 @@ describe('Ownership of an EIP that is given again', () => {
   });
 
   it('believes another node that owns with an epoch which it knows already: the voters have forgotten a former life', () => {
-    const machine = new Ownership({ node: 'n3', timing: timingOf(defaultTiming), held: [], nowMs: 0 });
+    const machine = new Ownership({
+      node: 'n3',
+      timing: timingOf(defaultTiming),
+      held: [],
+      promisedUntilMs: -Infinity,
+      nowMs: 0,
+    });
     const ownersAfter = (from: string, epoch: number): string[] => {
       const message = { kind: 'notice' as const, sequence: 1, holdings: [{ eip, epoch }] };
       const effects = machine.step({ kind: 'message', from, incarnation: 5, message }, 1);

@@ -25,6 +25,12 @@ export interface Refusal extends Holding {
   readonly why: 'held' | 'soon' | 'epoch' | 'starting';
 }
 
+/**
+ * Who understands promises numbers its messages from here on. An agent of an older version begins at one, and answers any number: so both
+ * know each other from the first message on, and no message is another one.
+ */
+export const PROMISES_FROM = 2 ** 47;
+
 /** Sent by every gateway node to all members, each heartbeat. */
 export interface Beat {
   readonly kind: 'beat';
@@ -40,6 +46,11 @@ export interface Ack {
   readonly sequence: number;
   /** How often the sender has given away a vote of the receiver unasked: when it grows, no earlier vote counts. */
   readonly losses: number;
+  /**
+   * The sender promises to wait for a silence of so many whole milliseconds, counted from when the message came that it answers, before
+   * it gives a vote of the receiver away. Undefined: for the silence of the configuration.
+   */
+  readonly promisedMs: number | undefined;
 }
 
 /** Asks a voter for its vote. */

@@ -5,6 +5,7 @@
  */
 import { Candidacy } from './candidacy.ts';
 import { Context } from './context.ts';
+import { FalseAlarms } from './false-alarms.ts';
 import { Handover } from './handover.ts';
 import { Hearing } from './hearing.ts';
 import { Holdings } from './holdings.ts';
@@ -21,6 +22,8 @@ export interface OwnershipSettings {
   readonly timing: Timing;
   /** EIPs that the kernel holds when the agent starts, with their epochs. They are kept while the voters are asked. */
   readonly held: readonly Holding[];
+  /** Until when others may rely on what an earlier run of this node has promised. */
+  readonly promisedUntilMs: number;
   readonly nowMs: number;
 }
 
@@ -35,21 +38,23 @@ export class Ownership {
   #nextRenewMs: number;
   #wakeAtMs: number;
   #steppedAtMs: number;
+  #toldSilenceMs: number;
   #isTieWanted = false;
   #tieEpoch = 0;
   /** After we were held up nobody counts as overdue; until then all kernels are asked. */
   #asksAllUntilMs = -Infinity;
 
-  constructor({ node, timing, held, nowMs }: OwnershipSettings) {
+  constructor({ node, timing, held, promisedUntilMs, nowMs }: OwnershipSettings) {
     const hearing = new Hearing(node, timing);
-    // Votes of an earlier run last a silence at the most, and that run ended before now.
-    const voter = new Voter(hearing, nowMs + timing.silenceMs);
+    const alarms = new FalseAlarms(timing);
+    // Votes of an earlier run last for what it promised, and for a silence at the least; that run ended before now.
+    const voter = new Voter(hearing, alarms, Math.max(promisedUntilMs, nowMs + timing.silenceMs));
     const holdings = new Holdings(node, timing, hearing);
     for (const { eip, epoch } of held) {
       holdings.put(eip, epoch, 'owned', nowMs, nowMs + timing.foundMs);
       voter.presume(eip, node, epoch);
     }
-    this.#context = new Context(node, timing, { hearing, voter, holdings });
+    this.#context = new Context(node, timing, { hearing, alarms, voter, holdings });
     this.#candidacy = new Candidacy(this.#context);
     this.#handover = new Handover(this.#context);
     this.#notices = new Notices(this.#context);
@@ -58,6 +63,7 @@ export class Ownership {
     this.#nextRenewMs = nowMs;
     this.#wakeAtMs = nowMs;
     this.#steppedAtMs = nowMs;
+    this.#toldSilenceMs = timing.silenceMs;
   }
 
   /** When to call `step` with a wake, if nothing happens before. */
@@ -68,6 +74,11 @@ export class Ownership {
   /** What this node answers for. */
   get owned(): readonly Holding[] {
     return this.#context.holdings.held().filter(({ mode }) => mode === 'owned');
+  }
+
+  /** Until when others may rely on what this node has promised as a voter. */
+  get promisedUntilMs(): number {
+    return this.#context.hearing.grantedUntilMs;
   }
 
   /** Whether this state is to be replaced by a new one that holds nothing, before anything else is done. */
@@ -177,7 +188,17 @@ export class Ownership {
     this.#candidacy.press(nowMs);
     this.#notices.pass(false, nowMs);
     this.#wantTie(nowMs);
+    this.#tellSilence(nowMs);
     this.#sleep(nowMs);
+  }
+
+  /** What is slowed by short processors is told to people. */
+  #tellSilence(nowMs: number): void {
+    const silenceMs = this.#context.hearing.longestSilence(this.#context.members, nowMs);
+    if (silenceMs === this.#toldSilenceMs) return;
+    this.#toldSilenceMs = silenceMs;
+    const { silenceMs: usualMs, widestMs } = this.#context.timing;
+    this.#context.emit({ kind: 'silence', silenceMs, usualMs, widestMs });
   }
 
   /** Most nodes of a large cluster only want to hear who owns: they have no heartbeat to send and nothing to watch. */
@@ -282,20 +303,19 @@ export class Ownership {
 
   #hear(from: string, incarnation: number, message: Message, nowMs: number): void {
     const context = this.#context;
-    if (context.hearing.hear(from, incarnation, nowMs)) {
+    const isRegular = message.kind === 'beat' || message.kind === 'ack';
+    if (!context.hearing.hear(from, incarnation, isRegular, nowMs)) context.alarms.heard(from, nowMs);
+    else {
       context.holdings.forgetVoter(from, nowMs);
       this.#candidacy.renew(nowMs);
       this.#notices.started(from, nowMs);
     }
     switch (message.kind) {
-      case 'beat': {
-        const { sequence, hasUplink } = message;
-        context.hearing.setUplink(from, hasUplink);
-        context.send(from, { kind: 'ack', sequence, losses: context.voter.lossesOf(from) });
+      case 'beat':
+        this.#replies.acknowledge(from, message);
         break;
-      }
       case 'ack':
-        context.holdings.answered(from, message.sequence, message.losses);
+        context.holdings.answered(from, message.sequence, message.losses, message.promisedMs);
         break;
       case 'claim':
         this.#replies.judge(from, message, nowMs);
@@ -318,7 +338,7 @@ export class Ownership {
         this.#handover.ready(from, message.holdings, nowMs);
         break;
       case 'notice':
-        this.#replies.note(from, message);
+        this.#replies.note(from, message, nowMs);
         break;
       case 'noted':
         this.#notices.noted(from, message.sequence);
@@ -334,7 +354,7 @@ export class Ownership {
     const { generation } = context.plan.electorate;
     // Before the first plan there are no voters whose word could hold.
     const isOtherElectorate = generation > 0 && plan.electorate.generation !== generation;
-    if (isOtherElectorate) this.#keepPromises(plan.electorate.generation, nowMs);
+    if (isOtherElectorate && Math.abs(plan.electorate.generation - generation) === 1) holdings.keepPromises(nowMs);
     context.plan = plan;
     const before = context.plannedByEip;
     context.plannedByEip = new Map(plan.eips.map((planned) => [planned.eip, planned]));
@@ -343,6 +363,7 @@ export class Ownership {
     holdings.setElectorate(plan.electorate);
     voter.keepOnly(context.plannedByEip, nowMs);
     this.#candidacy.keepOnly(context.plannedByEip);
+    context.alarms.keepOnly(context.plannedByEip);
     this.#replies.keepOnly(context.plannedByEip);
     for (const member of context.members) hearing.presume(member, nowMs);
     for (const { eip, epoch, candidates } of plan.eips) {
@@ -363,20 +384,6 @@ export class Ownership {
     // New voters are asked before what the old ones have promised runs out.
     if (isOtherElectorate) this.#candidacy.renew(nowMs);
     this.#wake(nowMs);
-  }
-
-  /**
-   * Another electorate comes. What the voters of this one have promised still holds for its time: any majority of an
-   * electorate one step away has one of them in it. Else an owner would let go whenever a vote is added.
-   */
-  #keepPromises(generation: number, nowMs: number): void {
-    const { holdings, plan, timing } = this.#context;
-    if (Math.abs(generation - plan.electorate.generation) > 1) return;
-    for (const own of holdings.all) {
-      if (own.state !== 'owned') continue;
-      // Not by the vote of the API server: where it counts no longer, it is given back.
-      own.untilMs = Math.max(own.untilMs, Math.min(holdings.backedUntilMs(own, false), nowMs + timing.holdMs));
-    }
   }
 }
 

@@ -82,6 +82,8 @@ export type Effect =
   | { readonly kind: 'announce'; readonly eip: Ip }
   /** Whether to hold the lease in the API server, and the epoch to record there. Before it is given up, we are told. */
   | { readonly kind: 'tie'; readonly isWanted: boolean; readonly epoch: number }
+  /** The longest silence that this node grants to another one now has changed; and between which two it is. */
+  | { readonly kind: 'silence'; readonly silenceMs: number; readonly usualMs: number; readonly widestMs: number }
   /** Another node owns the EIP: send its packets there. */
   | { readonly kind: 'owner'; readonly eip: Ip; readonly epoch: number; readonly node: string }
   | {

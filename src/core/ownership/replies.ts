@@ -2,7 +2,15 @@
 import type { Ip } from '../ip/index.ts';
 import type { Candidacy } from './candidacy.ts';
 import type { Context } from './context.ts';
-import type { Claim, Holding, Notice, Release, Wanted } from './message.ts';
+import {
+  type Beat,
+  type Claim,
+  type Holding,
+  type Notice,
+  PROMISES_FROM,
+  type Release,
+  type Wanted,
+} from './message.ts';
 import type { KnownOwner } from './planned.ts';
 
 export class Replies {
@@ -14,6 +22,16 @@ export class Replies {
   constructor(context: Context, candidacy: Candidacy) {
     this.#context = context;
     this.#candidacy = candidacy;
+  }
+
+  /** Answers a heartbeat, and says for how long its sender may be silent from now on, if that is longer than it knows. */
+  acknowledge(from: string, { sequence, hasUplink }: Beat): void {
+    const { hearing, voter, timing } = this.#context;
+    hearing.setUplink(from, hasUplink);
+    const silenceMs = Math.floor(hearing.silenceOf(from));
+    const isPromised = silenceMs > timing.silenceMs && sequence >= PROMISES_FROM;
+    const promisedMs = isPromised ? silenceMs : undefined;
+    this.#context.send(from, { kind: 'ack', sequence, losses: voter.lossesOf(from), promisedMs });
   }
 
   /** Somebody asks for our vote. */
@@ -97,8 +115,8 @@ export class Replies {
   }
 
   /** Another node owns from now on. */
-  note(from: string, { sequence, holdings: news }: Notice): void {
-    const { holdings } = this.#context;
+  note(from: string, { sequence, holdings: news }: Notice, nowMs: number): void {
+    const { holdings, hearing, alarms } = this.#context;
     this.#context.send(from, { kind: 'noted', sequence });
     for (const { eip, epoch } of news) {
       const own = holdings.get(eip);
@@ -107,6 +125,10 @@ export class Replies {
       const known = this.#ownerByEip.get(eip);
       // No two nodes own with the same epoch: if they say so the EIP was given up and given again, and voters did not remember it.
       if (known !== undefined && (epoch < known.epoch || (epoch === known.epoch && from === known.node))) continue;
+      // Not every gateway node votes.
+      if (known !== undefined && known.node !== from && !hearing.isHeard(known.node, nowMs)) {
+        alarms.taken(eip, known.node, nowMs);
+      }
       this.#ownerByEip.set(eip, { node: from, epoch });
       this.#context.emit({ kind: 'owner', eip, epoch, node: from });
     }

@@ -1,6 +1,7 @@
 /** A node that stands still, as stories; testing/stalls.ts has many of them, with kernels as the judge. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { PROMISES_FROM } from './message.ts';
 import { Ownership } from './ownership.ts';
 import { eip, ownersOf, started } from './testing/story.ts';
 import { defaultTiming, timingOf } from './timing.ts';
@@ -34,7 +35,13 @@ describe('Ownership of a node that stands still', () => {
   });
 
   const alone = (): Ownership => {
-    const machine = new Ownership({ node: 'a', timing, held: [{ eip, epoch: 1 }], nowMs: 0 });
+    const machine = new Ownership({
+      node: 'a',
+      timing,
+      held: [{ eip, epoch: 1 }],
+      promisedUntilMs: -Infinity,
+      nowMs: 0,
+    });
     const electorate = { generation: 1, voters: ['a', 'b', 'c'], hasApi: false };
     const eips = [{ eip, epoch: 1, candidates: ['a'] }];
     machine.step({ kind: 'plan', plan: { electorate, gateways: ['a', 'b'], nodes: [], eips } }, 0);
@@ -56,7 +63,7 @@ describe('Ownership of a node that stands still', () => {
       machine.step({ kind: 'wake' }, nowMs).filter(({ kind }) => kind === 'renew').length;
     assert.deepEqual([renewals(25), renewals(50)], [0, 0]);
     for (const voter of ['b', 'c']) {
-      for (let sequence = 1; sequence < 30; sequence += 1) {
+      for (let sequence = PROMISES_FROM; sequence < PROMISES_FROM + 30; sequence += 1) {
         const message = { kind: 'answer' as const, sequence, losses: 0, granted: [{ eip, epoch: 1 }], refused: [] };
         machine.step({ kind: 'message', from: voter, incarnation: 1, message }, 60);
       }

@@ -51,7 +51,13 @@ describe('Ownership at a start', () => {
 
   /** One that starts with an EIP in its kernel, and whom nobody answers. */
   const lonely = (): Ownership => {
-    const machine = new Ownership({ node: 'n0', timing, held: [{ eip, epoch: 1 }], nowMs: 0 });
+    const machine = new Ownership({
+      node: 'n0',
+      timing,
+      held: [{ eip, epoch: 1 }],
+      promisedUntilMs: -Infinity,
+      nowMs: 0,
+    });
     const nodes = ['n0', 'n1', 'n2'];
     const plan = {
       electorate: { generation: 1, voters: nodes, hasApi: false },

@@ -24,6 +24,16 @@ export interface Timing {
    * clocks that run unequally, and the time that the kernel takes.
    */
   readonly holdMs: number;
+  /**
+   * The silence is widened to this at the most, where the own timer or the messages of a node come irregularly: processors are short. It
+   * is not much less than the loss of a node then takes.
+   */
+  readonly widestMs: number;
+  /** What came irregularly is remembered for as long as this, and for twice as long at the most. */
+  readonly jitterMs: number;
+  /** A take-over was a false alarm if the node before is heard again so soon. It slows down take-overs of that EIP for as long as the second. */
+  readonly falseAlarmMs: number;
+  readonly dampingMs: number;
   /** After this much silence the kernel of an owner is asked, early enough for an answer before the silence is full. */
   readonly askKernelMs: number;
   readonly graceMs: number;
@@ -52,8 +62,13 @@ export interface Timing {
   readonly handBackMs: number;
 }
 
+const WIDEST_MS = 1_000;
+
 /** What holds without configuration: a loss is noticed after 100 ms. */
 export const defaultTiming: TimingSettings = { heartbeatMs: 25, heartbeatCount: 4, graceMs: 30_000 };
+
+/** How long an owner holds after it sent what a voter has answered, if that one promises to wait for a silence of this length. */
+export const holdFor = (promisedMs: number, { silenceMs, holdMs }: Timing): number => (promisedMs * holdMs) / silenceMs;
 
 /** The part by which two clocks may differ in speed, at the most, for the promise of one owner to hold. */
 export const clockToleranceOf = ({ silenceMs, holdMs }: Timing): number => (silenceMs - holdMs) / (silenceMs + holdMs);
@@ -64,18 +79,25 @@ export const timingOf = ({ heartbeatMs, heartbeatCount, graceMs }: TimingSetting
   if (heartbeatMs < 1 || heartbeatCount < 3 || graceMs < 4 * silenceMs) {
     throw new Error(`no ownership with ${heartbeatCount} heartbeats of ${heartbeatMs} ms and a grace of ${graceMs} ms`);
   }
+  // A kernel holds for long enough only if the grace is much longer than any silence.
+  const widestMs = Math.max(silenceMs, Math.min(WIDEST_MS, graceMs / 4));
   return {
     heartbeatMs,
     silenceMs,
+    widestMs,
+    jitterMs: 300 * silenceMs,
+    falseAlarmMs: 10 * silenceMs,
+    dampingMs: 600 * silenceMs,
     holdMs: silenceMs - heartbeatMs / 2,
     askKernelMs: heartbeatMs * 1.5,
     graceMs,
     // A voter counts the grace from the last heartbeat it heard, which may be a silence before the agent's last renewal.
-    leaseMs: 0.9 * (graceMs - silenceMs),
+    leaseMs: 0.9 * (graceMs - widestMs),
     renewMs: graceMs / 20,
     lateMs: heartbeatMs / 2,
     extensionMs: silenceMs,
-    foundMs: 5 * silenceMs,
+    // Voters that were started at the same time vote for nobody for the widest silence.
+    foundMs: widestMs + 4 * silenceMs,
     revoteMs: 2 * heartbeatMs,
     newTurnMs: 10 * silenceMs,
     defenceMs: 10 * silenceMs,

@@ -4,6 +4,7 @@
  * vote before every vote of its earlier run has run out.
  */
 import type { Ip } from '../ip/index.ts';
+import type { FalseAlarms } from './false-alarms.ts';
 import type { Hearing } from './hearing.ts';
 import type { Holding, Refusal, Wanted } from './message.ts';
 import type { KnownOwner } from './planned.ts';
@@ -32,6 +33,7 @@ const pastLimit = 65_536;
 
 export class Voter {
   readonly #hearing: Hearing;
+  readonly #alarms: FalseAlarms;
   readonly #abstainsUntilMs: number;
   readonly #voteByEip = new Map<Ip, Vote>();
   /**
@@ -42,8 +44,9 @@ export class Voter {
   readonly #countByHolder = new Map<string, number>();
   readonly #lossesByNode = new Map<string, number>();
 
-  constructor(hearing: Hearing, abstainsUntilMs: number) {
+  constructor(hearing: Hearing, alarms: FalseAlarms, abstainsUntilMs: number) {
     this.#hearing = hearing;
+    this.#alarms = alarms;
     this.#abstainsUntilMs = abstainsUntilMs;
   }
 
@@ -94,6 +97,12 @@ export class Voter {
       this.#set(eip, { node, epoch, isReleased: false, isPresumed: true, to: undefined });
   }
 
+  /** Whether the node that has an EIP counts as lost. If the EIP was taken from somebody too soon before, only after a longer silence. */
+  isLost(eip: Ip, node: string, nowMs: number): boolean {
+    const longerMs = this.#alarms.silenceMs(eip, nowMs) - this.#hearing.silenceOf(node);
+    return nowMs >= this.#hearing.aliveUntilMs(node) + Math.max(0, longerMs);
+  }
+
   /** Judges a claim. A later epoch than any that was seen is needed to get what another node had. */
   judge(from: string, wanted: readonly Wanted[], nowMs: number): Judgement {
     const granted: Holding[] = [];
@@ -110,9 +119,12 @@ export class Voter {
       } else if (vote === undefined || (vote.node === from && vote.epoch <= epoch)) {
         this.#give(eip, from, epoch);
         granted.push({ eip, epoch });
-      } else if (vote.node === from || vote.isReleased || !this.#hearing.isAlive(vote.node, nowMs)) {
+      } else if (vote.node === from || vote.isReleased || this.isLost(eip, vote.node, nowMs)) {
         if (vote.epoch < epoch) {
-          if (!vote.isReleased && vote.node !== from) this.#lossesByNode.set(vote.node, this.lossesOf(vote.node) + 1);
+          if (!vote.isReleased && vote.node !== from) {
+            this.#lossesByNode.set(vote.node, this.lossesOf(vote.node) + 1);
+            this.#alarms.taken(eip, vote.node, nowMs);
+          }
           this.#give(eip, from, epoch);
           granted.push({ eip, epoch });
         } else {

@@ -21,9 +21,10 @@ const wanted = listOf(recordOf({ eip, epoch: number, isOwned: fc.boolean() }));
 const why = fc.constantFrom('held' as const, 'soon' as const, 'epoch' as const, 'starting' as const);
 const refused = listOf(recordOf({ eip, epoch: number, why }));
 const to = fc.constantFrom('node-1', 'a', 'x.example', 'n'.repeat(253), undefined);
+const promisedMs = fc.option(number, { nil: undefined });
 const message: fc.Arbitrary<Message> = fc.oneof(
   recordOf({ kind: fc.constant('beat' as const), sequence: number, hasUplink: fc.boolean() }),
-  recordOf({ kind: fc.constant('ack' as const), sequence: number, losses: number }),
+  recordOf({ kind: fc.constant('ack' as const), sequence: number, losses: number, promisedMs }),
   recordOf({ kind: fc.constant('claim' as const), sequence: number, generation: number, wanted }),
   recordOf({ kind: fc.constant('answer' as const), sequence: number, losses: number, granted: holdings, refused }),
   recordOf({ kind: fc.constant('release' as const), released: holdings, to }),
@@ -63,9 +64,10 @@ describe('wire', () => {
     );
   });
 
-  it('writes a heartbeat in 8 bytes, an answer to it in 13, and 40 IPv6 claims in less than a packet', () => {
+  it('writes a heartbeat in 8 bytes, an answer to it in 13, with a promise in 19, and 40 IPv6 claims in less than a packet', () => {
     assert.equal(encode({ kind: 'beat', sequence: 7, hasUplink: true }).length, 8);
-    assert.equal(encode({ kind: 'ack', sequence: 7, losses: 0 }).length, 13);
+    assert.equal(encode({ kind: 'ack', sequence: 7, losses: 0, promisedMs: undefined }).length, 13);
+    assert.equal(encode({ kind: 'ack', sequence: 7, losses: 0, promisedMs: 400 }).length, 19);
     const all = Array.from({ length: EIPS_PER_MESSAGE }, () => ({ eip: ip('fd00::1'), epoch: 1, isOwned: true }));
     assert.ok(encode({ kind: 'claim', sequence: 7, generation: 1, wanted: all }).length < 1_000);
   });

@@ -13,7 +13,19 @@ import type { Holding, Message, Refusal, Wanted } from './message.ts';
 /** A message, or undefined for bytes that are none. */
 export type Decoded = Message | undefined;
 
-const kinds = ['beat', 'ack', 'claim', 'answer', 'release', 'doubt', 'offer', 'ready', 'notice', 'noted'] as const;
+const kinds = [
+  'beat',
+  'ack',
+  'claim',
+  'answer',
+  'release',
+  'doubt',
+  'offer',
+  'ready',
+  'notice',
+  'noted',
+  'promise',
+] as const;
 const reasons = ['held', 'soon', 'epoch', 'starting'] as const;
 
 /** The largest number that fits. */
@@ -27,13 +39,16 @@ const namePattern = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
 /** The bytes of a message. Throws for one that the protocol does not send: more EIPs than allowed, a number out of range. */
 export const encode = (message: Message): Uint8Array => {
   const writer = new Writer();
-  writer.byte(kinds.indexOf(message.kind));
+  // An acknowledgement that promises nothing is what older versions know.
+  const isPromise = message.kind === 'ack' && message.promisedMs !== undefined;
+  writer.byte(kinds.indexOf(isPromise ? 'promise' : message.kind));
   switch (message.kind) {
     case 'beat':
       writer.number(message.sequence).flag(message.hasUplink);
       break;
     case 'ack':
       writer.number(message.sequence).number(message.losses);
+      if (message.promisedMs !== undefined) writer.number(message.promisedMs);
       break;
     case 'claim':
       writer.number(message.sequence).number(message.generation);
@@ -73,7 +88,9 @@ const messageIn = (reader: Reader): Decoded => {
     case 'beat':
       return { kind, sequence: reader.number(), hasUplink: reader.flag() };
     case 'ack':
-      return { kind, sequence: reader.number(), losses: reader.number() };
+      return { kind, sequence: reader.number(), losses: reader.number(), promisedMs: undefined };
+    case 'promise':
+      return { kind: 'ack', sequence: reader.number(), losses: reader.number(), promisedMs: reader.number() };
     case 'claim':
       return { kind, sequence: reader.number(), generation: reader.number(), wanted: reader.list(wantedIn) };
     case 'answer': {

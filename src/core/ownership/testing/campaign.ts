@@ -8,10 +8,12 @@ const shareByKind: Readonly<Record<Kind, number>> = {
   together: 1,
   // Each takes as long as thirty others.
   stalls: 0.2,
+  // And each of these as ten.
+  starved: 0.6,
   loss: 2,
   move: 2,
   again: 1,
-  partition: 5.8,
+  partition: 5.2,
 };
 const SHOWN = 10;
 

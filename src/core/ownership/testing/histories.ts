@@ -8,6 +8,7 @@ import { Chance } from './chance.ts';
 import type { Node } from './network.ts';
 import { quietLinks, type ScheduleOptions, type Stage, stageOf } from './stage.ts';
 import { stalls } from './stalls.ts';
+import { starved } from './starved.ts';
 import { storm } from './storm.ts';
 
 /** When every EIP has its first owner at the latest, on links without loss. */
@@ -245,7 +246,7 @@ export const sizes = (chance: Chance): { gateways: number; witnesses: number; ei
   eips: chance.pick([1, 2]),
 });
 
-const isolate = ({ network }: Stage, node: Node): void => {
+export const isolate = ({ network }: Stage, node: Node): void => {
   for (const other of network.nodes) {
     network.cut(node, other);
     network.cut(other, node);
@@ -263,7 +264,7 @@ export const ownersIn = ({ eips, judge }: Stage): readonly string[] =>
 export const compare = (before: readonly string[], after: readonly string[], why: string): readonly string[] =>
   before.flatMap((owner, index) => (owner === after[index] ? [] : [`${owner} became ${after[index]} ${why}`]));
 
-const histories = { storm, agents, together, stalls, loss, move, again, partition } as const;
+const histories = { storm, agents, together, stalls, starved, loss, move, again, partition } as const;
 
 export type Kind = keyof typeof histories;
 
@@ -273,6 +274,7 @@ export const kinds = [
   'agents',
   'together',
   'stalls',
+  'starved',
   'loss',
   'move',
   'again',

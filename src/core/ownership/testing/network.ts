@@ -127,7 +127,9 @@ export class Network {
     node.isTieWanted = false;
     node.tieRound += 1;
     node.wakeAtMs = Infinity;
-    node.agent = new this.#settings.Ownership({ node: node.name, timing: this.#settings.timing, held, nowMs });
+    const { timing } = this.#settings;
+    const { promisedUntilMs } = node;
+    node.agent = new this.#settings.Ownership({ node: node.name, timing, held, promisedUntilMs, nowMs });
     node.heldUntilMs = held.length > 0 ? nowMs + node.leaseUntilMs - kernelMs(node, this.timeMs) : Infinity;
     node.seenSuspendedMs = node.suspendedMs;
     // What it finds it keeps for a while, whatever the others did meanwhile.
@@ -137,6 +139,8 @@ export class Network {
 
   /** Kills the agent. The kernel does not notice. */
   crash(node: Node): void {
+    // The next one does not know what this one has promised, only when it ended.
+    if (node.agent !== undefined) node.promisedUntilMs = this.localMs(node) + this.#settings.timing.widestMs;
     node.agent = undefined;
     node.isPaused = false;
     node.inbox.length = 0;
@@ -171,6 +175,27 @@ export class Network {
     const untilMs = this.timeMs + 1.2 * Math.min(2 * forMs, this.#settings.timing.extensionMs);
     const wasExcused = node.excusedUntilMs > node.pausedAtMs;
     node.excusedUntilMs = Math.max(wasExcused ? node.excusedUntilMs + forMs : 0, untilMs);
+    this.#catchUp(node);
+  }
+
+  /**
+   * The process of a node gets a processor now and then only, until a time: short turns, and waits of which some are long. Nothing
+   * excuses what it does, nor that it does nothing.
+   */
+  starve(node: Node, untilMs: number, longestMs: number): void {
+    if (this.timeMs >= untilMs) return;
+    const { chance } = this.#settings;
+    node.isWaiting = true;
+    const waitMs = chance.isLucky(0.1) ? chance.between(10, longestMs) : chance.between(0, 15);
+    this.at(this.timeMs + waitMs, () => {
+      node.isWaiting = false;
+      if (!node.isPaused && node.agent !== undefined) this.#catchUp(node);
+      this.at(this.timeMs + chance.between(0.1, 4), () => this.starve(node, untilMs, longestMs));
+    });
+  }
+
+  /** Does what has waited. */
+  #catchUp(node: Node): void {
     const inbox = node.inbox.splice(0);
     const { incarnation } = node;
     // Timers before packets, or the other way round: both happen.
@@ -211,7 +236,7 @@ export class Network {
   /** Something happens to the node itself. */
   tell(node: Node, input: Input): void {
     if (node.agent === undefined || node.isSuspended) return;
-    if (node.isPaused) node.inbox.push(input);
+    if (node.isPaused || node.isWaiting) node.inbox.push(input);
     else this.#give(node, input);
   }
 
@@ -232,7 +257,7 @@ export class Network {
     } else {
       if (this.timeMs < node.wakeAtMs) return;
       node.wakeAtMs = Infinity;
-      if (agent === undefined || node.isPaused) return;
+      if (agent === undefined || node.isPaused || node.isWaiting) return;
       if (this.localMs(node) >= agent.wakeAtMs) this.#give(node, { kind: 'wake' });
       else this.#schedule(node);
     }
@@ -253,8 +278,10 @@ export class Network {
     const suspendedMs = node.suspendedMs - node.seenSuspendedMs;
     node.seenSuspendedMs = node.suspendedMs;
     if (node.agent?.isStale({ nowMs, heldUntilMs: node.heldUntilMs, suspendedMs }) !== true) return false;
+    const { promisedUntilMs } = node.agent;
     holdInKernel(node, [], this.timeMs, this.#settings.timing.leaseMs);
     this.crash(node);
+    node.promisedUntilMs = promisedUntilMs;
     this.start(node);
     return true;
   }

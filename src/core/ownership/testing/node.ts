@@ -16,6 +16,8 @@ export interface Node {
   isPowered: boolean;
   isPaused: boolean;
   pausedAtMs: number;
+  /** Its process waits for a processor: what is sent to it waits too, and so do its timers. */
+  isWaiting: boolean;
   /** The whole machine stands still, its kernel too. */
   isSuspended: boolean;
   /** For how long it has, by its own clock; the time-outs of its kernel do not count that. And how much of it the agent has seen. */
@@ -26,6 +28,8 @@ export interface Node {
   kernel: ReadonlyMap<Ip, Omit<Held, 'eip'>>;
   leaseUntilMs: number;
   heldUntilMs: number;
+  /** By the node's clock: until when others may rely on what runs of its agent before this one have promised. */
+  promisedUntilMs: number;
   /** The node was not itself until then: its agent had been down or stopped. */
   excusedUntilMs: number;
   plan: OwnershipPlan;
@@ -46,6 +50,8 @@ export const createNode = (name: string, index: number, skew: number, chance: Ch
   isPowered: true,
   isPaused: false,
   pausedAtMs: -Infinity,
+  isWaiting: false,
+  promisedUntilMs: -Infinity,
   isSuspended: false,
   suspendedMs: 0,
   seenSuspendedMs: 0,

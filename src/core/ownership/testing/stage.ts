@@ -36,6 +36,8 @@ export interface StageSettings {
   readonly links: Links;
   readonly graceMs: number;
   readonly skew: number;
+  /** How long it is remembered that something was late, where it is another time than usual. */
+  readonly jitterMs?: number;
 }
 
 export const quietLinks: Links = { loss: 0, doubling: 0, delayMs: [0.2, 1], stragglers: 0 };
@@ -50,7 +52,8 @@ export const allEips: readonly Ip[] = [
 
 /** Puts up a cluster whose agents start at about the same time. */
 export const stageOf = (options: ScheduleOptions, settings: StageSettings, chance: Chance): Stage => {
-  const timing = timingOf({ heartbeatMs: 25, heartbeatCount: 4, graceMs: settings.graceMs });
+  const usual = timingOf({ heartbeatMs: 25, heartbeatCount: 4, graceMs: settings.graceMs });
+  const timing = { ...usual, jitterMs: settings.jitterMs ?? usual.jitterMs };
   const names = Array.from({ length: settings.gateways + settings.witnesses }, (_, index) => `n${index}`);
   const gateways = names.slice(0, settings.gateways);
   const eips = allEips.slice(0, settings.eips);

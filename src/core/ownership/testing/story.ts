@@ -20,7 +20,7 @@ export interface Told {
 export const started = (settings: Partial<StageSettings> = {}) => {
   const told: Told[] = [];
   const onEffect = (atMs: number, { name }: Node, effect: Effect) => told.push({ atMs, node: name, effect });
-  const base = { gateways: 3, witnesses: 0, eips: 1, links: quietLinks, graceMs: 1_000, skew: 0 };
+  const base = { gateways: 3, witnesses: 0, eips: 1, links: quietLinks, graceMs: 1_300, skew: 0 };
   const stage = stageOf({ seed: 1, onEffect }, { ...base, ...settings }, new Chance(1));
   stage.run(300);
   assert.deepEqual(ownersOf(stage), ['n0']);
