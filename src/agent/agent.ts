@@ -32,6 +32,7 @@ import { watchDrift } from './reconcile/drift.ts';
 import { Isolation } from './reconcile/isolate.ts';
 import { Keeper, type Outcome } from './reconcile/node-reconciler.ts';
 import { type Found, nothingFound, readFound } from './reconcile/restore.ts';
+import { Detection, type Silence } from './report/detection.ts';
 import { kernelPage } from './report/kernel-page.ts';
 import { type AgentMetrics, createAgentMetrics } from './report/metrics.ts';
 import { Chronicle } from './report/node-events.ts';
@@ -78,6 +79,7 @@ export class Agent {
   #outcome: Outcome | undefined;
   #networkChangedAtMs: number | undefined;
   #conflicts: readonly EipConflict[] = [];
+  readonly #detection = new Detection();
   /** True from the time on that this node may own EIPs. */
   #isGateway = false;
 
@@ -100,6 +102,7 @@ export class Agent {
       policyBySlot: () => policyBySlot(this.#gathering.gather().policies),
       outcome: () => this.#outcome,
       conflicts: () => this.#conflicts,
+      silenceMs: () => this.#detection.silenceMs,
       mirror: () => mirroring.stats,
     });
     this.chronicle = new Chronicle({ node, events: deps.events, metrics: this.#metrics, log });
@@ -286,9 +289,21 @@ export class Agent {
       case 'event':
         this.chronicle.ownership(happening, this.#steward.nameOf(happening.eip));
         break;
+      case 'silence':
+        this.#slow(happening);
+        break;
       default:
         happening satisfies never;
     }
+  }
+
+  /** Losses are noticed later than before, or as quickly as configured again. */
+  #slow(silence: Silence): void {
+    const { isWidened, isNews } = this.#detection.take(silence);
+    if (isWidened) this.#metrics.widened();
+    if (!isNews) return;
+    this.chronicle.detection(this.#detection.reportedMs);
+    this.#report();
   }
 
   async #pass() {
@@ -312,7 +327,8 @@ export class Agent {
     const [electorate, opened] = [this.#steward.electorate(), this.#steward.opened()];
     const [nodeGroups, conflicts] = [this.#steward.nodeGroups(), this.#conflicts];
     this.#isGateway ||= this.#steward.isGateway();
-    const owning = { electorate, opened, nodeGroups, isGateway: this.#isGateway, conflicts };
+    const { reportedMs: detectionMs } = this.#detection;
+    const owning = { electorate, opened, nodeGroups, isGateway: this.#isGateway, conflicts, detectionMs };
     this.#reporter.set(reportOf(outcome, owning), outcome.revisions, this.#steward.isSettled());
   }
 

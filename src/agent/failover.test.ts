@@ -233,6 +233,21 @@ describe('an agent that agrees with others', () => {
     assert.ok(agent.events.some(({ reason, type }) => reason === 'EipConflictEnded' && type === 'Normal'));
   });
 
+  it('says that it notices losses late, counts it, and says when that is over', async () => {
+    const agent = await start();
+    const grant = (silenceMs: number) =>
+      thread().hooks.told({ kind: 'silence', silenceMs, usualMs: 100, widestMs: 1_000 });
+    grant(350);
+    await eventually('it is reported', () => status().report?.detectionMilliseconds === 400);
+    grant(250);
+    grant(325);
+    const metrics = await agent.metrics();
+    assert.match(metrics, /^sallyport_failover_silence_seconds 0.325$/m);
+    assert.match(metrics, /^sallyport_failover_silence_widenings_total 2$/m);
+    grant(100);
+    await eventually('it is reported no more', () => status().report?.detectionMilliseconds === undefined);
+  });
+
   it('sends packets to a new owner, also when the API knows nothing of it', async () => {
     await start();
     const before = await slot();

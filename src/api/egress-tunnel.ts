@@ -93,6 +93,13 @@ const NodeReport = z.object({
     .array(EipConflict)
     .describe('The EIPs of the node that another machine claims too; absent when there are none.')
     .optional(),
+  detectionMilliseconds: z
+    .int()
+    .min(1)
+    .describe(
+      'After how long at the most the node takes another one for lost, while that is longer than configured because processors are short; absent otherwise.',
+    )
+    .optional(),
   problems: z
     .array(Problem)
     .describe('What the agent could not do; at most 50, those of the whole node first.')

@@ -8,6 +8,7 @@ export const conditionTypes = {
   Ready: 'The object can serve now.',
   Detected: 'Everything that was to be detected has been found.',
   Shadowed: 'Another policy wins for some or all of the traffic of this one. Absent otherwise.',
+  Slowed: 'The node notices the loss of other nodes later than configured. Absent otherwise.',
   Limited:
     'The engine of the proxy does not offer everything that clients of these rules may ask for. Absent otherwise.',
   Published: 'The names of the rules answer in the DNS of the cluster.',

@@ -113,6 +113,11 @@ export const nodeReasons = {
     'The EIP could not be announced on any interface.',
     'Bring an interface up that announcedInterfacesToExclude does not match.',
   ),
+  DetectionSlowed: good(
+    'Slowed',
+    'The node notices the loss of a gateway node later than configured, because it or nodes that it watches have too little processor. EIPs stay where they are meanwhile.',
+    'Give the nodes more processor, or see what takes it; a minute after messages come in time again the condition is gone.',
+  ),
   EipTakenOver: happened('A gateway node has taken over an EIP from a node that fell silent.'),
   OwnershipYielded: happened('A node has given up an EIP because another node owns it in a later epoch.'),
   DriftRepaired: happened('Rules, routes or addresses on a node were changed by somebody else and have been put back.'),

@@ -29,7 +29,7 @@ test('each has a sentence, something to do, and a place', () => {
   }
 });
 
-test('every condition type has a reason for True and, but for Shadowed and Limited, one for another status', () => {
+test('every condition type has a reason for True and, but for Shadowed, Slowed and Limited, one for another status', () => {
   const list = Object.values(reasons);
   for (const type of Object.keys(conditionTypes)) {
     const own = list.filter(({ places }) => places.some((place) => place === type));
@@ -37,7 +37,7 @@ test('every condition type has a reason for True and, but for Shadowed and Limit
       own.some(({ status }) => status === 'True'),
       type,
     );
-    assert.ok(['Shadowed', 'Limited'].includes(type) || own.some(({ status }) => status !== 'True'), type);
+    assert.ok(['Shadowed', 'Slowed', 'Limited'].includes(type) || own.some(({ status }) => status !== 'True'), type);
   }
 });
 

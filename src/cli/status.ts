@@ -12,6 +12,7 @@ import { isReason, reasons } from '../api/reasons.ts';
 import { conflictFinding } from '../core/gateways/conflicts.ts';
 import { readStatus } from '../core/project/api-object.ts';
 import { projectTunnel } from '../core/project/index.ts';
+import { detectionFinding } from '../core/tunnels/detection.ts';
 import { keyOf } from '../runtime/kube/resource.ts';
 import { type Ownership, ownershipOf } from './owners.ts';
 import type { OwnObjects, Served, ServedProgram } from './read.ts';
@@ -201,10 +202,10 @@ const nodeProblems = (object: Served): Problem[] => {
     // What keeps the whole tunnel down is the condition already.
     .filter(({ reason }) => reason !== told?.reason)
     .map((problem) => problemOf('node', name, problem));
-  for (const conflict of projectTunnel(object, 'never').conflicts) {
-    const { reason, sentence: message } = conflictFinding(name, conflict);
-    reported.push(problemOf('node', name, { reason, message }));
-  }
+  const { conflicts, detectionMs } = projectTunnel(object, 'never');
+  const found = conflicts.map((conflict) => conflictFinding(name, conflict));
+  if (detectionMs !== undefined) found.push(detectionFinding(name, detectionMs));
+  for (const { reason, sentence: message } of found) reported.push(problemOf('node', name, { reason, message }));
   const unlisted = status.report?.unlistedProblems ?? 0;
   if (unlisted > 0) {
     const message = `It has ${unlisted} more problems that do not fit into its report.`;

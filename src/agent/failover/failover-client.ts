@@ -35,7 +35,7 @@ export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Pick<H
 /** What the thread tells that is for others than the steward. */
 export type Happening = Exclude<
   Tidings,
-  { readonly kind: 'hold' | 'lease' | 'opened' | 'owner' | 'renew' | 'announce' | 'silence' | 'refused' }
+  { readonly kind: 'hold' | 'lease' | 'opened' | 'owner' | 'renew' | 'announce' | 'refused' }
 >;
 
 export interface StewardDeps {
@@ -249,6 +249,8 @@ export class Steward {
     if (this.#heartbeat !== undefined) this.#endedAtMs = clock.monotonicMs();
     void this.#heartbeat?.close();
     this.#deps.onHappening({ kind: 'conflicts', conflicts: [] });
+    const { silenceMs, widestMs } = this.#timing;
+    this.#deps.onHappening({ kind: 'silence', silenceMs, usualMs: silenceMs, widestMs });
     this.#running = data;
     this.#sent = nothingSent;
     this.#isListening = false;
@@ -319,7 +321,6 @@ export class Steward {
         break;
       case 'renew':
       case 'announce':
-      case 'silence':
         break;
       default:
         onHappening(tidings);

@@ -67,6 +67,16 @@ export const agentMetricDefinitions = {
     help: 'Time from the first claim of this node to the majority, at a take-over.',
     labels: [],
   },
+  silence: {
+    name: 'sallyport_failover_silence_seconds',
+    help: 'The longest time for which another node may be silent now before this one takes it for lost; longer than configured where processors are short.',
+    labels: [],
+  },
+  widenings: {
+    name: 'sallyport_failover_silence_widenings_total',
+    help: 'How often that time became longer, because messages or timers came late.',
+    labels: [],
+  },
   switch: {
     name: 'sallyport_failover_switch_seconds',
     help: 'Time from the word of a new owner to the kernel sending there, on this node.',

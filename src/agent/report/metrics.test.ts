@@ -37,7 +37,17 @@ const countingNode = async () => {
   });
   const kernel = { nftables, conntrack };
   const conflicts = () => [{ ip: ip('10.6.0.100'), mac: '66:00:00:00:00:99', interface: 'eth0' }];
-  createAgentMetrics({ instruments, kernel, clock, log, policyBySlot: () => slots, outcome, conflicts, mirror });
+  createAgentMetrics({
+    instruments,
+    kernel,
+    clock,
+    log,
+    policyBySlot: () => slots,
+    outcome,
+    conflicts,
+    silenceMs: () => 400,
+    mirror,
+  });
   const lines = async (name: string) => (await registry.metrics()).split('\n').filter((line) => line.startsWith(name));
   return { nftables, conntrack, clock, mark, eip, lines };
 };

@@ -31,6 +31,8 @@ export interface AgentMetricsDeps {
   readonly outcome: () => Outcome | undefined;
   /** EIPs of this node that another machine claims. */
   readonly conflicts: () => readonly EipConflict[];
+  /** The longest silence that this node grants to another one; undefined while nodes do not watch each other. */
+  readonly silenceMs: () => number | undefined;
   /** How the mirror stands; undefined on a node without one. */
   readonly mirror: () => MirrorStats | undefined;
 }
@@ -42,6 +44,8 @@ export interface AgentMetrics {
   conflict(ip: Ip): void;
   /** An EIP has come here or has been let go. */
   ownership(happening: Extract<Happening, { readonly kind: 'event' }>): void;
+  /** A longer silence is granted than before. */
+  widened(): void;
   /** Packets go to a new owner. */
   switched(durationMs: number): void;
 }
@@ -51,7 +55,7 @@ const readingMs = 1_000;
 
 /** Makes the metrics; they read the kernel only when they are asked. */
 export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
-  const { instruments, kernel, clock, log, policyBySlot, outcome, conflicts, mirror } = deps;
+  const { instruments, kernel, clock, log, policyBySlot, outcome, conflicts, silenceMs, mirror } = deps;
   const read = <T>(what: string, reading: () => Promise<T>): (() => Promise<T | undefined>) =>
     cached(clock, () =>
       reading().catch((error: unknown) => {
@@ -122,6 +126,10 @@ export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
     set({ state: 'held' }, desired?.claims.length ?? 0);
     set({ state: 'unclaimed' }, desired?.unclaimed.length ?? 0);
   });
+  instruments.gauge(define.silence, (set) => {
+    const grantedMs = silenceMs();
+    if (grantedMs !== undefined) set({}, grantedMs / 1_000);
+  });
   instruments.gauge(define.inUse, (set) => {
     for (const { ip, mac } of conflicts()) set({ eip: ip, mac }, 1);
   });
@@ -158,6 +166,7 @@ const hooksOf = ({ counter, histogram }: Instruments): AgentMetrics => {
   const [takeovers, yields] = [counter(define.takeovers), counter(define.yields)];
   const [detection, claim] = [histogram(define.detection), histogram(define.claim)];
   const switching = histogram(define.switch);
+  const widenings = counter(define.widenings);
   return {
     loop: observeLoop({ histogram }, define),
     applier: {
@@ -172,6 +181,7 @@ const hooksOf = ({ counter, histogram }: Instruments): AgentMetrics => {
       detection.observe({}, took.detectionMs / 1_000);
       claim.observe({}, took.claimMs / 1_000);
     },
+    widened: () => widenings.inc({}),
     switched: (durationMs) => switching.observe({}, durationMs / 1_000),
   };
 };

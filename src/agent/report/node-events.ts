@@ -9,6 +9,7 @@ import type { EipConflict } from '../../core/cluster/view.ts';
 import { conflictFinding } from '../../core/gateways/conflicts.ts';
 import type { Ip } from '../../core/ip/index.ts';
 import type { NodeProblem } from '../../core/node/desired.ts';
+import { detectionFinding } from '../../core/tunnels/detection.ts';
 import type { Owner } from '../../dataplane/announce/announcer.ts';
 import type { EventRecorder } from '../../runtime/kube/event-recorder.ts';
 import { apiVersionOf } from '../../runtime/kube/resource.ts';
@@ -71,6 +72,17 @@ export class Chronicle {
     metrics.applier.repaired(part, count);
     this.#warn('DriftRepaired', 'Repair', repairedNote[part]);
     log.warn({ component: part, reason: 'DriftRepaired', count }, repairedNote[part]);
+  }
+
+  /** Losses are noticed only after so long, or as quickly as configured again. */
+  detection(detectionMs: number | undefined): void {
+    const { node, log } = this.#deps;
+    if (detectionMs === undefined)
+      log.info({ component: 'ownership' }, 'losses are noticed as quickly as configured again');
+    else {
+      const { reason, sentence } = detectionFinding(node, detectionMs);
+      log.warn({ component: 'ownership', reason }, sentence);
+    }
   }
 
   /** The way to the outside came or went. */

@@ -18,7 +18,14 @@ const outcomeWith = (problems: Outcome['problems'], applied = revisions(1)): Out
   problems,
 });
 /** A node that agrees with nobody. */
-const nobody = { electorate: undefined, opened: undefined, nodeGroups: [], isGateway: false, conflicts: [] };
+const nobody = {
+  electorate: undefined,
+  opened: undefined,
+  nodeGroups: [],
+  isGateway: false,
+  conflicts: [],
+  detectionMs: undefined,
+};
 const problem = { finding: finding('NftRefused', 'The kernel refused.'), policy: undefined };
 
 interface Write {

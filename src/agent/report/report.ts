@@ -135,11 +135,13 @@ export interface Owning {
   readonly isGateway: boolean;
   /** EIPs that the node answers for and another machine claims. */
   readonly conflicts: readonly EipConflict[];
+  /** After how long the node notices a loss, while that is longer than configured. */
+  readonly detectionMs: number | undefined;
 }
 
 /** The report of an outcome. An EIP is reported when whoever asks the network for it is answered, and not before. */
 export const reportOf = ({ desired, host, problems }: Outcome, owning: Owning): Report => {
-  const { electorate, opened, nodeGroups, isGateway, conflicts } = owning;
+  const { electorate, opened, nodeGroups, isGateway, conflicts, detectionMs } = owning;
   const macs = new Set(isGateway ? host?.interfaces.map(({ mac }) => mac) : []);
   const parent = host?.parent;
   // The interface is named when the tunnel device stands on it: that is how the controller knows that it does.
@@ -154,6 +156,7 @@ export const reportOf = ({ desired, host, problems }: Outcome, owning: Owning): 
       ...(electorate === undefined ? {} : { electorate: electorateStatus(electorate) }),
       ...(macs.size === 0 ? {} : { macAddresses: [...macs].sort() }),
       ...(conflicts.length === 0 ? {} : { conflicts: [...conflicts] }),
+      ...(detectionMs === undefined ? {} : { detectionMilliseconds: detectionMs }),
       ...problemsStatus(problems),
     },
   };

@@ -108,6 +108,8 @@ export interface TunnelView {
   readonly held: readonly { readonly ip: Ip; readonly epoch: number }[];
   /** EIPs that the node holds and another machine claims. */
   readonly conflicts: readonly EipConflict[];
+  /** After how long the node notices a loss, while that is longer than configured. */
+  readonly detectionMs: number | undefined;
   /** The MAC addresses by which the node announces EIPs. */
   readonly macs: readonly string[];
   /** The electorate in force in the agent; undefined when it reports none. */

@@ -38,6 +38,7 @@ export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbea
       const parsed = ipOrNone(ip);
       return parsed === undefined ? [] : [{ ip: parsed, mac, interface: name }];
     }),
+    detectionMs: status?.report?.detectionMilliseconds,
     macs: status?.report?.macAddresses ?? [],
     electorate: electorateOf(status?.report?.electorate),
   };

@@ -58,6 +58,20 @@ describe('the phase of a tunnel', () => {
     assert.equal(tunnelOf(plan(viewOf(on)), 'a')?.phase, 'Failed');
   });
 
+  it('is not touched when the node notices losses late, which is another condition', () => {
+    const on = world();
+    setTunnel(on, 'a', { report: { detectionMilliseconds: 400 } });
+    const [slow, quick] = ['a', 'b'].map((node) => tunnelOf(plan(viewOf(on)), node));
+    assert.deepEqual(
+      [slow?.phase, slow?.ready.reason, slow?.slowed?.reason],
+      ['Ready', 'TunnelReady', 'DetectionSlowed'],
+    );
+    assert.match(slow?.slowed?.sentence ?? '', /Node a notices the loss of a gateway node after up to 400 ms/);
+    assert.equal(quick?.slowed, undefined);
+    on.silent.add('a');
+    assert.equal(tunnelOf(plan(viewOf(on)), 'a')?.slowed, undefined, 'it says nothing any more');
+  });
+
   it('is not touched by a problem with one policy', () => {
     const on = world();
     const problem = { reason: 'VxlanMissing', message: 'x', policy: 'red/p' };

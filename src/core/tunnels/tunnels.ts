@@ -7,6 +7,7 @@ import { type Finding, finding } from '../cluster/finding.ts';
 import type { ClusterView, NodeView, Settings, TunnelView } from '../cluster/view.ts';
 import { compareText } from '../values/hash.ts';
 import { assignTunnelAddresses, type TunnelAddresses } from './addresses.ts';
+import { detectionFinding } from './detection.ts';
 import { assignMarks } from './marks.ts';
 import { type TunnelRange, tunnelRangeOf } from './range.ts';
 
@@ -18,6 +19,8 @@ export interface TunnelPlan extends TunnelAddresses {
   readonly phase: TunnelPhase;
   readonly allocated: Finding;
   readonly ready: Finding;
+  /** Undefined while the node notices losses as quickly as configured, or says nothing. */
+  readonly slowed: Finding | undefined;
 }
 
 /** The plans of all nodes by name, and the tunnels to delete because their nodes are gone. */
@@ -86,7 +89,9 @@ const planOf = (
   const { phase, ready } = phaseOf(node, tunnel, own);
   // Told and no more: what overlaps may go well for years.
   const allocated = own.reason === 'TunnelAllocated' ? (overlap ?? own) : own;
-  return { node: node.name, mark, ...given, phase, allocated, ready };
+  const detectionMs = phase === 'Ready' ? tunnel?.detectionMs : undefined;
+  const slowed = detectionMs === undefined ? undefined : detectionFinding(node.name, detectionMs);
+  return { node: node.name, mark, ...given, phase, allocated, ready, slowed };
 };
 
 const allocatedFinding = (
