@@ -95,13 +95,15 @@ spec:
           ports:
             {{- include "sallyport.agentPorts" $ | nindent 12 }}
           # Neither asks whether the API server is there: an agent without it keeps its node as it is.
+          # An agent that has too little processor answers late, and to end it would make more work: only one that has not answered for
+          # two minutes is ended. Its EIPs are on another node by then.
           livenessProbe:
             httpGet:
               path: /livez
               port: health
-            periodSeconds: 10
-            timeoutSeconds: 5
-            failureThreshold: 3
+            periodSeconds: 30
+            timeoutSeconds: 30
+            failureThreshold: 4
           readinessProbe:
             httpGet:
               path: /readyz
