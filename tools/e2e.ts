@@ -24,6 +24,8 @@ const alone: readonly string[] = [
   'strict-start',
   'egress-endurance',
   'failover',
+  // Keeps every core busy for a minute.
+  'failover-starved',
   // Keeps every core busy now and then.
   'chaos',
 ];

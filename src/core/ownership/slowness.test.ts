@@ -188,6 +188,20 @@ describe('Ownership where processors are short', () => {
     assert.ok(afterMs > 2 * timing.silenceMs - timing.heartbeatMs && afterMs < 500, `${afterMs} ms`);
   });
 
+  it('leaves an EIP where it is for ten minutes in which agents wait up to 250 ms for a processor, again and again', () => {
+    const stage = started({ gateways: 2, witnesses: 1, graceMs: 30_000 });
+    for (const node of stage.network.nodes) stage.network.starve(node, 600_000, 250);
+    let unownedAtMs: number | undefined;
+    stage.network.runUntil(600_000, () => {
+      const owners = ownersOf(stage);
+      assert.ok(owners.length <= 1, owners.join(' and '));
+      if (owners.length === 0) unownedAtMs ??= stage.network.timeMs;
+    });
+    const moves = stage.judge.changesOf(eip).length - 1;
+    assert.ok(moves <= 1, `it moved ${moves} times`);
+    assert.ok(unownedAtMs === undefined || unownedAtMs < 5_000, `nobody owned it at ${unownedAtMs} ms`);
+  });
+
   it('is as quick as ever a minute after processors were short', () => {
     const stage = started({ graceMs: 10_000, jitterMs: 500 });
     for (const node of stage.network.nodes) stage.network.starve(node, 1_300, 100);
