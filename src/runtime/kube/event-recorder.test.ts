@@ -76,6 +76,16 @@ test('repeats become one series that is written every half minute', async (t) =>
   assert.equal(server.requests(), 2);
 });
 
+test('a thousand events of one reason are written little by little, and those of other reasons do not wait', async (t) => {
+  const { clock, server, recorder } = await setUp(t);
+  for (let index = 0; index < 500; index += 1) recorder.record({ ...facts, note: `Address ${index} has moved.` });
+  await eventually('the first are written', () => server.list(events).length === 50);
+  recorder.record({ ...facts, reason: 'EipInUse' });
+  await eventually('the other is written', () => server.list(events).length === 51);
+  await clock.advance(1_000);
+  await eventually('one more is written', () => server.list(events).length === 52);
+});
+
 test('after a long pause the same thing is a new event', async (t) => {
   const { clock, server, recorder } = await setUp(t);
   recorder.record(facts);

@@ -1,7 +1,8 @@
 /**
  * EventRecorder writes Kubernetes events (events.k8s.io/v1) for people. An event that repeats is one object whose
- * series counts: the first occurrence is written at once, repeats at most every half minute. Events are a courtesy:
- * what cannot be written is dropped, and nothing waits for them.
+ * series counts: the first occurrence is written at once, repeats at most every half minute. Of one reason some are
+ * written at once and then one a second, and other reasons do not wait for it: when a node with a thousand EIPs is lost, the API server has better
+ * things to do. Events are a courtesy: what cannot be written is dropped, and nothing waits for them.
  */
 import { type Clock, wait } from '../process/clock.ts';
 import { ApiError, isNotFound } from './api-error.ts';
@@ -57,6 +58,9 @@ const foldMs = 30_000;
 const seriesEndMs = 6 * 60_000;
 /** More different events than this at once are noise; the oldest are forgotten. */
 const maxSeries = 1_000;
+/** So many events of one reason are written at once, and one more each time this has passed. */
+const burst = 50;
+const refillMs = 1_000;
 /** Limit of the API for notes. */
 const maxNoteLength = 1_024;
 
@@ -64,6 +68,8 @@ export class EventRecorder {
   readonly #options: EventRecorderOptions;
   /** facts -> series, oldest first */
   readonly #seriesByFacts = new Map<string, Series>();
+  /** reason -> when all that was written of it is forgotten: each event adds to it. */
+  readonly #paidByReason = new Map<string, number>();
   /** Aborted when something was recorded, which ends the pause of run(). */
   #wake = new AbortController();
 
@@ -109,11 +115,22 @@ export class EventRecorder {
         if (nowMs - series.lastMs >= seriesEndMs) this.#seriesByFacts.delete(key);
         continue;
       }
-      const dueInMs = series.writtenMs + foldMs - nowMs;
-      if (dueInMs <= 0) await this.#write(key, series, signal);
-      else nextMs = Math.min(nextMs, dueInMs);
+      const dueInMs = Math.max(series.writtenMs + foldMs - nowMs, this.#turnInMs(series.facts.reason, nowMs));
+      if (dueInMs <= 0) {
+        this.#takeTurn(series.facts.reason, nowMs);
+        await this.#write(key, series, signal);
+      } else nextMs = Math.min(nextMs, dueInMs);
     }
     return nextMs;
+  }
+
+  /** When one more event of the reason may be written. */
+  #turnInMs(reason: string, nowMs: number): number {
+    return (this.#paidByReason.get(reason) ?? 0) - nowMs - (burst - 1) * refillMs;
+  }
+
+  #takeTurn(reason: string, nowMs: number): void {
+    this.#paidByReason.set(reason, Math.max(nowMs, this.#paidByReason.get(reason) ?? 0) + refillMs);
   }
 
   async #write(key: string, series: Series, signal: AbortSignal): Promise<void> {
