@@ -89,6 +89,31 @@ test('applying the same claims again announces nothing, a new one among them onl
   assert.deepEqual(sentNow(), on('eth0', announcements(OTHER, MAC)));
 });
 
+test('a thousand EIPs that come together are announced in parts, so that a heartbeat can leave between two of them', () => {
+  const { announcer, clock, sentNow } = setUp();
+  const many = Array.from({ length: 1_000 }, (_, place) => ip(`10.7.${place >> 8}.${place & 255}`));
+  const framesPerEip = announcements(EIP, MAC).length;
+  announcer.apply(many.map((one) => claimOf(one, 'eth0')));
+  assert.equal(sentNow().length, 100 * framesPerEip, 'the first ones at once');
+  clock.advance(1);
+  assert.equal(sentNow().length, 100 * framesPerEip);
+  clock.advance(20);
+  assert.equal(sentNow().length, 800 * framesPerEip);
+  clock.advance(1_000);
+  assert.equal(sentNow().length, 1_000 * framesPerEip, 'and all of them again after a second');
+});
+
+test('to announce some again touches no others, and begins their rounds anew', () => {
+  const { announcer, clock, sentNow } = setUp();
+  announcer.apply([claimOf(EIP, 'eth0'), claimOf(OTHER, 'eth0')]);
+  clock.advance(10_000);
+  sentNow();
+  announcer.repeat([claimOf(OTHER, 'eth0'), claimOf(ip('10.6.0.101'), 'eth0')]);
+  assert.deepEqual(sentNow(), on('eth0', announcements(OTHER, MAC)), 'what is not announced stays so');
+  clock.advance(1_000);
+  assert.deepEqual(sentNow(), on('eth0', announcements(OTHER, MAC)));
+});
+
 test('a claim that is given up is not announced again, and claimed again it is new', () => {
   const { announcer, clock, segment, sentNow } = setUp();
   announcer.apply([claimOf(EIP, 'eth0'), claimOf(OTHER, 'eth0')]);

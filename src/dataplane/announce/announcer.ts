@@ -17,6 +17,8 @@ export interface Announcer {
    * seconds; what was given before is left alone, unless it failed. Returns the EIPs that no interface announces.
    */
   apply(claims: readonly Claim[]): AnnounceOutcome;
+  /** Announces those of these EIPs that are announced anew, at once and again after 1 and 3 seconds; it costs nothing for the others. */
+  repeat(claims: readonly Claim[]): void;
   /**
    * Asks twice within the wait whether another machine has the EIP. The first that answers, else undefined. A machine on
    * the segment answers within a millisecond. An interface that cannot be used is passed over: nothing can be claimed
@@ -55,6 +57,10 @@ export interface AnnouncerDeps {
 
 // After each round of announcements, how long until the next; after the last, how long claims of others are heard.
 const PAUSES_MS = [1000, 2000, 1000] as const;
+// Frames for so many EIPs leave at once: the kernel takes 10 to 20 microseconds for each. After a pause for what else the thread has to
+// do, which is a heartbeat above all, come the next.
+const AT_ONCE = 100;
+const BETWEEN_MS = 1;
 // A round that comes so late was due while this process stood still. Another machine may have the EIP by now, and whoever called
 // `apply` is about to learn it: the round waits, and is dropped with the claim.
 const STALE_MS = 250;
@@ -141,10 +147,19 @@ export const createAnnouncer = ({
         ports.leave(rounds);
         return;
       }
-      for (const member of members) {
-        const { ip, interfaceName } = member;
-        member.failure = ports.send(rounds, { interfaceName, family: familyOf(ip) }, (mac) => announcements(ip, mac));
-      }
+      const sendFrom = (start: number): void => {
+        for (const member of members.slice(start, start + AT_ONCE)) {
+          const { ip, interfaceName } = member;
+          if (member.rounds !== rounds) continue;
+          member.failure = ports.send(rounds, { interfaceName, family: familyOf(ip) }, (mac) => announcements(ip, mac));
+        }
+        if (start + AT_ONCE >= members.length) return;
+        const dueMs = clock.monotonicMs() + BETWEEN_MS;
+        after(BETWEEN_MS, () => {
+          if (clock.monotonicMs() <= dueMs + STALE_MS) sendFrom(start + AT_ONCE);
+        });
+      };
+      sendFrom(0);
       later(round + 1, pauseMs);
     };
     const later = (round: number, pauseMs: number): void => {
@@ -177,6 +192,19 @@ export const createAnnouncer = ({
       if (fresh.length > 0) startRounds(fresh);
       const failureOn = (ip: Ip, interfaceName: string) => announced.get(keyOf(ip, interfaceName))?.failure;
       return { refused: claims.flatMap((claim) => refusedClaim(claim, failureOn)) };
+    },
+
+    repeat: (claims) => {
+      const again: Announcement[] = [];
+      for (const { ip, interfaces } of claims) {
+        for (const interfaceName of interfaces) {
+          const known = announced.get(keyOf(ip, interfaceName));
+          if (known === undefined) continue;
+          known.rivals.clear();
+          again.push(known);
+        }
+      }
+      if (again.length > 0) startRounds(again);
     },
 
     probe: ({ ip, interfaces }, waitMs) =>

@@ -36,10 +36,15 @@ export interface InKernel extends Pick<Hold, 'ip' | 'epoch'> {
 export interface Latch {
   /**
    * Sets all that is held, in place of what was, for the time of the lease. Undefined when it is in force, else why
-   * it is not. May be called with the same value forever; each such call begins the lease anew. One that merely adds to what was
-   * held leaves the others their lease: the kernel waits for the end of what is taken out, and somebody waits for what comes.
+   * it is not. May be called with the same value forever; each such call begins the lease anew. One in which some come or go leaves the
+   * others their lease: thousands of EIPs take the kernel tens of milliseconds, and somebody waits for what comes.
    */
   hold(held: readonly Hold[], leaseMs: number): string | undefined;
+  /**
+   * Begins the lease of some that are held anew. All that a node holds is prolonged in parts, so that its thread stands still only for a
+   * moment each time. A part that the kernel does not hold any more is refused, and stays as it is.
+   */
+  prolong(some: readonly Hold[], leaseMs: number): string | undefined;
   /**
    * Sets all addresses for which the kernel answers only while they are held. Undefined when it is in force, else why not. Only what
    * differs from the last call is told to the kernel, and everything if nothing does.
@@ -148,50 +153,58 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
     const error = errorIn(answers);
     return error === 0 ? undefined : errorText(error);
   };
+  const elementOf = ({ ip, epoch }: Hold, leaseMs: number): SetElement => ({
+    key: ipBytes(ip),
+    timeoutMs: leaseMs,
+    comment: `${epoch}`,
+  });
+  /** Two transactions: who answers is settled even while the main table is being replaced. */
+  const tell = ({ gone, come, isAll }: Change, leaseMs: number, knocks: readonly SetContent[]): string | undefined => {
+    const contentOf = (place: Pick<SetContent, 'family' | 'set'>, isWanted: (hold: Hold) => boolean): SetContent => {
+      const elements = come.filter(isWanted).map((hold) => elementOf(hold, leaseMs));
+      const removed = gone.filter(isWanted).map(({ ip }) => ({ key: ipBytes(ip) }));
+      return { ...place, ...(!isAll && { isKept: true, removed }), elements };
+    };
+    const answered = load([
+      contentOf({ family: 'arp', set: HELD }, ({ ip, isAnswered }) => isAnswered && isIpv4(ip)),
+      contentOf({ family: 'ip6', set: HELD }, ({ ip, isAnswered }) => isAnswered && isIpv6(ip)),
+      ...knocks,
+    ]);
+    const signature = Buffer.alloc(4);
+    signature.writeUInt32LE(sign());
+    const sent = load([
+      contentOf({ family: 'inet', set: OWNED.ipv4 }, ({ ip }) => isIpv4(ip)),
+      contentOf({ family: 'inet', set: OWNED.ipv6 }, ({ ip }) => isIpv6(ip)),
+      {
+        family: 'inet',
+        set: SIGNATURES,
+        isKept: true,
+        elements: [{ key: signature, timeoutMs: SIGNATURE_SECONDS * 1000 }],
+      },
+    ]);
+    return answered ?? sent;
+  };
   return {
     hold: (held, leaseMs) => {
       const hasMoves = held.some(({ other }) => other !== undefined);
-      const added = hasMoves || wereMoves !== false ? [] : addedTo(holding, held);
-      const isAdding = added.length > 0;
-      const elementOf = ({ ip, epoch }: Hold): SetElement => ({
-        key: ipBytes(ip),
-        timeoutMs: leaseMs,
-        comment: `${epoch}`,
-      });
-      const fill = (family: SetContent['family'], set: string, some: readonly Hold[]): SetContent => ({
-        family,
-        set,
-        ...(isAdding && { isKept: true }),
-        elements: some.map(elementOf),
-      });
-      const told = isAdding ? added : held;
-      const [held4, held6] = [told.filter(({ ip }) => isIpv4(ip)), told.filter(({ ip }) => isIpv6(ip))];
-      const isAnswered = (one: Hold): boolean => one.isAnswered;
-      // Two transactions: who answers is settled even while the main table is being replaced.
-      const answered = load([
-        fill('arp', HELD, held4.filter(isAnswered)),
-        fill('ip6', HELD, held6.filter(isAnswered)),
-        // What comes on top of something ends with it, and so do the answers to knocks.
-        ...(isAdding && holding?.size !== 0 ? [] : knockIn(held.length > 0 ? leaseMs : undefined)),
-      ]);
-      const signature = Buffer.alloc(4);
-      signature.writeUInt32LE(sign());
-      const sent = load([
-        fill('inet', OWNED.ipv4, held4),
-        fill('inet', OWNED.ipv6, held6),
-        {
-          family: 'inet',
-          set: SIGNATURES,
-          isKept: true,
-          elements: [{ key: signature, timeoutMs: SIGNATURE_SECONDS * 1000 }],
-        },
-      ]);
+      const change = changeOf(holding, held);
+      // What comes on top of something ends with it, and so do the answers to knocks.
+      const isFirst = change.isAll || holding?.size === 0 || held.length === 0;
+      const knocks = isFirst ? knockIn(held.length > 0 ? leaseMs : undefined) : [];
+      let refused = tell(change, leaseMs, knocks);
+      // What was to go may be gone already: its lease was over.
+      if (refused !== undefined && !change.isAll) {
+        refused = tell({ gone: [], come: held, isAll: true }, leaseMs, knockIn(held.length > 0 ? leaseMs : undefined));
+      }
       // Without its tables a move loses what is on its way; nothing else depends on them.
       if (hasMoves || wereMoves !== false) load(...movesIn(held));
       wereMoves = hasMoves;
-      const refused = answered ?? sent;
       holding = refused === undefined ? new Map(held.map((one) => [one.ip, one])) : undefined;
       return refused;
+    },
+    prolong: (some, leaseMs) => {
+      const isHeld = some.every((one) => isSameHold(one, holding?.get(one.ip)));
+      return isHeld ? tell({ gone: some, come: some, isAll: false }, leaseMs, knockIn(leaseMs)) : 'it is not held';
     },
     cover: (ips) => {
       const wanted = new Set(ips);
@@ -209,16 +222,26 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
   };
 };
 
-/** What is held on top of what was; nothing if something was held that is no longer so, or if nothing comes. */
-const addedTo = (before: ReadonlyMap<Ip, Hold> | undefined, held: readonly Hold[]): readonly Hold[] => {
-  if (before === undefined) return [];
-  const added = held.filter(({ ip }) => !before.has(ip));
-  const isSame = (one: Hold): boolean => {
-    const known = before.get(one.ip);
-    return known === undefined || (known.epoch === one.epoch && known.isAnswered === one.isAnswered);
-  };
-  return held.length - added.length === before.size && held.every(isSame) ? added : [];
+/** How what is held changes: everything is told anew, or only what goes and what comes. */
+interface Change {
+  readonly gone: readonly Hold[];
+  readonly come: readonly Hold[];
+  readonly isAll: boolean;
+}
+
+/** Everything, when it is not known what is held, or when nothing is other: then somebody wants it to be told. */
+const changeOf = (before: ReadonlyMap<Ip, Hold> | undefined, held: readonly Hold[]): Change => {
+  const all = { gone: [], come: held, isAll: true };
+  if (before === undefined) return all;
+  const come = held.filter((one) => !isSameHold(one, before.get(one.ip)));
+  const now = new Map(held.map((one) => [one.ip, one]));
+  const gone = [...before.values()].filter((one) => !isSameHold(one, now.get(one.ip)));
+  return come.length + gone.length === 0 || held.length === 0 ? all : { gone, come, isAll: false };
 };
+
+/** The other node of a move is told anew each time, and is no difference. */
+const isSameHold = (one: Hold, other: Hold | undefined): boolean =>
+  other !== undefined && one.epoch === other.epoch && one.isAnswered === other.isAnswered;
 
 /** The sets of covered addresses, each with the test for its family. */
 const coveredSets = [

@@ -70,6 +70,50 @@ export const describeGate = (name: string, open: () => Promise<GateWorld>): void
       assert.deepEqual(await answers(world), [true, false]);
     });
 
+    withWorld('takes one EIP out and leaves the others their lease', async (world) => {
+      const { gate } = world;
+      await gate.prepare();
+      gate.cover(gateIps);
+      gate.hold(held, leaseMs);
+      assert.equal(gate.hold(held.slice(0, 1), leaseMs), undefined);
+      assert.deepEqual(await answers(world), [true, false]);
+      assert.equal(
+        gate.hold(
+          held.map((one) => ({ ...one, epoch: 9 })),
+          leaseMs,
+        ),
+        undefined,
+      );
+      assert.deepEqual(await answers(world), [true, true]);
+      assert.deepEqual(
+        (await gate.read())?.map(({ epoch }) => epoch),
+        [9, 9],
+      );
+      assert.equal(
+        gate.hold(
+          held.map((one) => ({ ...one, isAnswered: false })),
+          leaseMs,
+        ),
+        undefined,
+      );
+      assert.deepEqual(await answers(world), [false, false]);
+    });
+
+    withWorld('prolongs a part of what it holds, and nothing that it does not hold', async (world) => {
+      const { gate } = world;
+      await gate.prepare();
+      gate.cover(gateIps);
+      gate.hold(held, leaseMs);
+      assert.equal(gate.prolong(held.slice(0, 1), 10 * leaseMs), undefined);
+      const leftMs = new Map((await gate.read())?.map((one) => [one.ip, one.leftMs]));
+      assert.ok((leftMs.get(gateIps[0]) ?? 0) > 9 * leaseMs);
+      assert.ok((leftMs.get(gateIps[1]) ?? Infinity) <= leaseMs);
+      assert.deepEqual(await answers(world), [true, true]);
+      gate.hold(held.slice(0, 1), leaseMs);
+      assert.notEqual(gate.prolong(held, leaseMs), undefined);
+      assert.deepEqual(await answers(world), [true, false]);
+    });
+
     withWorld('is told everything again after its tables were made anew', async (world) => {
       const { gate } = world;
       await gate.prepare();

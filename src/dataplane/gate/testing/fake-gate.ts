@@ -55,6 +55,13 @@ export const createFakeGate = (clock: { monotonicMs(): number }): FakeGate => {
       held = holds.map((hold) => ({ ...hold, untilMs: clock.monotonicMs() + leaseMs }));
       return undefined;
     },
+    prolong: (some, leaseMs) => {
+      if (!hasTables) return missing;
+      const kept = new Set(some.map(({ ip }) => ip));
+      if (kept.size > now().filter(({ ip }) => kept.has(ip)).length) return missing;
+      held = held.map((one) => (kept.has(one.ip) ? { ...one, untilMs: clock.monotonicMs() + leaseMs } : one));
+      return undefined;
+    },
     cover: (ips) => {
       if (!hasTables) return missing;
       covered = new Set(ips);
