@@ -105,7 +105,7 @@ export class Agent {
       silenceMs: () => this.#detection.silenceMs,
       mirror: () => mirroring.stats,
     });
-    this.chronicle = new Chronicle({ node, events: deps.events, metrics: this.#metrics, log });
+    this.chronicle = new Chronicle({ node, events: deps.events, metrics: this.#metrics, clock, log });
     this.#loop = new Loop({ clock, pass: () => this.#pass(), hooks: this.#metrics.loop });
     this.#reporter = new Reporter({
       node,
@@ -135,6 +135,7 @@ export class Agent {
       onChange: () => this.#follow(),
       onOpened: () => this.#report(),
       onHappening: (happening) => this.#hear(happening),
+      onEvents: (events) => this.chronicle.ownership(events, (eip) => this.#steward.nameOf(eip)),
     });
     const foresee = (change: StoreChange<PolicyView>): void => {
       if (change.kind === 'put') this.#keeper?.foresee(change.value);
@@ -188,6 +189,7 @@ export class Agent {
     unfollow();
     close();
     await this.#steward.close();
+    this.chronicle.close();
     kernel.announcer.close();
     kernel.gate.close();
   }
@@ -285,9 +287,6 @@ export class Agent {
         break;
       case 'uplink':
         this.chronicle.uplink(happening);
-        break;
-      case 'event':
-        this.chronicle.ownership(happening, this.#steward.nameOf(happening.eip));
         break;
       case 'silence':
         this.#slow(happening);

@@ -12,9 +12,8 @@ import { coreResource, type KubeObject, type Resource } from '../runtime/kube/re
 import { startTestApiServer, type TestApiServer } from '../runtime/testing/api-server.ts';
 import { eventually } from '../runtime/testing/eventually.ts';
 import { fastClock } from '../runtime/testing/fast-clock.ts';
-import type { HeartbeatHooks } from './heartbeat/heartbeat.ts';
-import type { ThreadData } from './heartbeat/thread.ts';
 import { createFakeNode, type FakeNode } from './testing/fake-node.ts';
+import { type FakeThread, fakeThread } from './testing/fake-thread.ts';
 import { tunnelObject } from './testing/objects.ts';
 import { type RunningAgent, startAgent } from './testing/run.ts';
 
@@ -44,7 +43,7 @@ const [eip, pair] = [ip('10.6.0.100'), ip('fd06::100')];
 let server: TestApiServer;
 let node: FakeNode;
 let running: RunningAgent[];
-let threads: { readonly data: ThreadData; readonly hooks: HeartbeatHooks }[];
+let threads: FakeThread[];
 before(async () => {
   server = await startTestApiServer({ resources });
 });
@@ -103,7 +102,7 @@ const start = async (kernel = node.kernel()): Promise<RunningAgent> => {
   const quiet = { take: nothing, vote: nothing, setAddresses: nothing, setReady: nothing, setUplink: nothing };
   const agent = startAgent(server.access, kernel, clock, {
     startHeartbeat: (data, hooks) => {
-      threads.push({ data, hooks });
+      threads.push(fakeThread(data, hooks).thread);
       const listening = async () => {};
       return { ...quiet, listening, renew: nothing, setMirror: nothing, close: async () => {} } as never;
     },

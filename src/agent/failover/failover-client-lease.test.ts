@@ -66,6 +66,7 @@ const holding = async () => {
     onChange: () => {},
     onOpened: () => {},
     onHappening: () => {},
+    onEvents: () => {},
   });
   const plan = createNodePlanner();
   return {
@@ -106,7 +107,7 @@ describe('Steward, when its kernel holds an EIP', () => {
     const { steward, apply, changeKeys, thread } = await holding();
     await steward.begin(new Set());
     apply();
-    thread().hooks.told({ kind: 'lease', untilMs: 12_345 });
+    thread().hooks.told([{ kind: 'lease', untilMs: 12_345 }]);
     changeKeys();
     apply();
     assert.equal(thread().data.heldUntilMs, 12_345);

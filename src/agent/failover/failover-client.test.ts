@@ -22,7 +22,7 @@ import { createLog } from '../../runtime/process/log.ts';
 import type { OwnershipFacts } from '../inputs/gather.ts';
 import type { Wanted } from '../mirror/mirror-supervisor.ts';
 import { type FakeThread, fakeThread } from '../testing/fake-thread.ts';
-import { type Happening, Steward } from './failover-client.ts';
+import { type Happening, type OwnershipEvent, Steward } from './failover-client.ts';
 
 const [eip, pair] = [ip('10.6.0.100'), ip('fd06::100')];
 
@@ -50,7 +50,7 @@ describe('Steward', () => {
   let keys: readonly Uint8Array[];
   let changes: number;
   let openings: number;
-  let happenings: Happening[];
+  let happenings: (Happening | OwnershipEvent)[];
   let mirrored: Wanted | undefined;
   beforeEach(() => {
     clock = new ManualClock();
@@ -104,6 +104,7 @@ describe('Steward', () => {
         openings += 1;
       },
       onHappening: (happening) => happenings.push(happening),
+      onEvents: (events) => happenings.push(...events),
     });
   const plan = createNodePlanner();
   const desiredWith = (steward: Steward, node: string): NodeDesired =>
@@ -294,6 +295,22 @@ describe('Steward', () => {
     await pass(steward, owner, [eip]);
     thread().hooks.told({ kind: 'owner', eip, epoch: 5, node: other });
     thread().hooks.told({ kind: 'owner', eip, epoch: 4, node: owner });
+    assert.equal(steward.ownership()?.owners.get(eip), other);
+  });
+
+  it('makes one pass of a thousand owners that are told at once', async () => {
+    const steward = open(owner);
+    await pass(steward, owner, [eip]);
+    const [before, owners] = [
+      changes,
+      Array.from({ length: 1_000 }, (_, place) => ip(`10.7.${place >> 8}.${place & 255}`)),
+    ];
+    thread().hooks.told(
+      ...owners.map((one) => ({ kind: 'owner', eip: one, epoch: 2, node: other }) as const),
+      { kind: 'owner', eip, epoch: 5, node: other },
+      { kind: 'opened', ips: [] },
+    );
+    assert.equal(changes - before, 1);
     assert.equal(steward.ownership()?.owners.get(eip), other);
   });
 

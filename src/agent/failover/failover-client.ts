@@ -13,7 +13,6 @@ import type { Ip } from '../../core/ip/index.ts';
 import type { Claim, NodeDesired } from '../../core/node/desired.ts';
 import type { NodeOwnership } from '../../core/node/input.ts';
 import { replyMark } from '../../core/node/numbers.ts';
-import type { KnownOwner } from '../../core/ownership/planned.ts';
 import type { Held, OwnershipPlan } from '../../core/ownership/port.ts';
 import { type Timing, type TimingSettings, timingOf } from '../../core/ownership/timing.ts';
 import { distinctBits } from '../../core/tunnels/marks.ts';
@@ -28,15 +27,16 @@ import type { OwnershipFacts } from '../inputs/gather.ts';
 import type { Mirroring } from '../mirror/mirror-supervisor.ts';
 import { mirrorPlanOf } from '../mirror/plan.ts';
 import { type HeldGroup, OwnershipRecord } from './record.ts';
+import { ToldOwners } from './told-owners.ts';
 
 /** Starts the thread. */
 export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Pick<Heartbeat, keyof Heartbeat>;
 
-/** What the thread tells that is for others than the steward. */
-export type Happening = Exclude<
-  Tidings,
-  { readonly kind: 'hold' | 'lease' | 'opened' | 'owner' | 'renew' | 'announce' | 'refused' }
->;
+/** EIPs were taken over, or let go. */
+export type OwnershipEvent = Extract<Tidings, { readonly kind: 'event' }>;
+
+/** What the thread tells besides that is for others than the steward. */
+export type Happening = Extract<Tidings, { readonly kind: 'tie' | 'conflicts' | 'uplink' | 'silence' }>;
 
 export interface StewardDeps {
   readonly node: string;
@@ -55,6 +55,8 @@ export interface StewardDeps {
   /** `opened` has changed. */
   readonly onOpened: () => void;
   readonly onHappening: (happening: Happening) => void;
+  /** All that came of one turn of the thread. */
+  readonly onEvents: (events: readonly OwnershipEvent[]) => void;
 }
 
 /** A gate that cannot be made, or a thread that failed, is tried again after this long. */
@@ -71,10 +73,7 @@ export class Steward {
   /** Until when the kernel holds them; infinite when it holds nothing. */
   #heldUntilMs = Infinity;
   #opened: ReadonlySet<Ip> = new Set();
-  /** Owners that nodes have told of, later than the record. */
-  readonly #told = new Map<Ip, KnownOwner>();
-  /** A copy of it for passes; undefined when there is news. */
-  #toldOnce: ReadonlyMap<Ip, KnownOwner> | undefined;
+  readonly #told = new ToldOwners();
   #heartbeat: ReturnType<StartHeartbeat> | undefined;
   #running: ThreadData | undefined;
   #isListening = false;
@@ -93,10 +92,9 @@ export class Steward {
     const record = this.#record;
     const plan = record.plan();
     if (!this.#isOn || plan === undefined) return undefined;
-    this.#forget();
-    this.#toldOnce ??= new Map(this.#told);
+    this.#told.keepOnly(record.eips());
     return {
-      owners: record.owners(this.#toldOnce),
+      owners: record.owners(this.#told.all),
       holds: this.#holds,
       standbys: record.standbys(plan),
       gateways: record.gateways(plan),
@@ -263,8 +261,8 @@ export class Steward {
     const heartbeat = startHeartbeat(
       { ...data, held: [...this.#holds.values()], heldUntilMs: this.#heldUntilMs, promisedUntilMs },
       {
-        told: (tidings) => {
-          if (heartbeat === this.#heartbeat) this.#take(tidings);
+        told: (all) => {
+          if (heartbeat === this.#heartbeat) this.#takeAll(all);
         },
         failed: (error) => {
           if (heartbeat !== this.#heartbeat) return;
@@ -286,27 +284,36 @@ export class Steward {
     log.info({ component: 'ownership' }, `heartbeats on ${data.address} port ${data.port}`);
   }
 
+  /** What a thousand EIPs bring about is one change for a pass, one report and one list of events. */
+  #takeAll(all: readonly Tidings[]): void {
+    const { onChange, onOpened, onEvents } = this.#deps;
+    for (const tidings of all) this.#take(tidings);
+    const kinds = new Set(all.map(({ kind }) => kind));
+    const events = all.filter((tidings) => tidings.kind === 'event');
+    if (events.length > 0) onEvents(events);
+    // Before a pass: connections that it forgets because their EIP was let go are not over.
+    if (kinds.has('hold')) this.#mirror();
+    if (kinds.has('hold') || kinds.has('owner')) onChange();
+    if (kinds.has('opened')) onOpened();
+  }
+
   #take(tidings: Tidings): void {
-    const { node, log, gate, onChange, onHappening } = this.#deps;
+    const { node, log, gate, onHappening } = this.#deps;
     switch (tidings.kind) {
-      case 'hold': {
+      case 'hold':
         this.#holds = new Map(tidings.held.map((one) => [one.eip, one]));
-        for (const { eip, epoch, mode } of tidings.held) if (mode === 'owned') this.#note(eip, { node, epoch });
-        // Before a pass: connections that it forgets because their EIP was let go are not over.
-        this.#mirror();
-        onChange();
+        for (const { eip, epoch, mode } of tidings.held) {
+          if (mode === 'owned') this.#told.note(eip, { node, epoch });
+        }
         break;
-      }
       case 'lease':
         this.#heldUntilMs = tidings.untilMs;
         break;
       case 'opened':
         this.#opened = new Set(tidings.ips);
-        this.#deps.onOpened();
         break;
       case 'owner':
-        this.#note(tidings.eip, tidings);
-        onChange();
+        this.#told.note(tidings.eip, tidings);
         break;
       case 'refused':
         log.warn({ component: 'ownership', reason: 'NftRefused' }, `the gate is not as it should be: ${tidings.why}`);
@@ -319,28 +326,10 @@ export class Steward {
           () => {},
         );
         break;
-      case 'renew':
-      case 'announce':
+      case 'event':
         break;
       default:
         onHappening(tidings);
-    }
-  }
-
-  #note(eip: Ip, { node, epoch }: KnownOwner): void {
-    const known = this.#told.get(eip);
-    if (known !== undefined && (epoch < known.epoch || (epoch === known.epoch && node === known.node))) return;
-    this.#told.set(eip, { node, epoch });
-    this.#toldOnce = undefined;
-  }
-
-  /** What is no longer recorded is over: if the address is given again, perhaps to another node, its epochs may begin anew. */
-  #forget(): void {
-    const recorded = this.#record.eips();
-    for (const eip of this.#told.keys()) {
-      if (recorded.has(eip)) continue;
-      this.#told.delete(eip);
-      this.#toldOnce = undefined;
     }
   }
 

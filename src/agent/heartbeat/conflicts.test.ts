@@ -37,7 +37,7 @@ describe('ConflictWatch', () => {
       listener: createConflictListener(segment.open),
       isOwn: (mac) => mac === OTHER_OWN,
       onChange: (conflicts) => told.push(conflicts.map((one) => `${one.ip} ${one.mac} ${one.interface}`).join()),
-      onOurNode: (one) => toldNodes.push(one),
+      onOurNodes: (some) => toldNodes.push(...some),
     });
   });
   const sent = (frames: readonly Buffer[]): number =>

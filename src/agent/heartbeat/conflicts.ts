@@ -21,8 +21,8 @@ export interface ConflictWatchDeps {
   readonly isOwn: (mac: string) => boolean;
   /** All conflicts, whenever they are others. */
   readonly onChange: (conflicts: readonly Conflict[]) => void;
-  /** Another node of ours speaks as if it had the EIP: the protocol says to it who does. */
-  readonly onOurNode: (ip: Ip) => void;
+  /** Other nodes of ours speak as if they had these EIPs: the protocol says to them who does. */
+  readonly onOurNodes: (ips: readonly Ip[]) => void;
 }
 
 /** How often sockets are read. */
@@ -65,6 +65,8 @@ export class ConflictWatch {
   /** EIPs that came and were not asked about yet, in order. */
   readonly #fresh: { readonly ip: Ip; readonly dueMs: number }[] = [];
   #round: { readonly ips: readonly Ip[]; place: number; readonly startedAtMs: number } = nothingToAsk;
+  /** EIPs as which nodes of ours were heard to speak at this look. */
+  #ourOthers: Ip[] = [];
   #hasChanged = false;
   #cancel: (() => void) | undefined;
   #isClosed = false;
@@ -106,6 +108,9 @@ export class ConflictWatch {
     const nowMs = this.#deps.clock.monotonicMs();
     if (this.#claims !== this.#heeded) this.#follow(nowMs);
     for (const heard of this.#deps.listener.heard()) this.#judge(heard, nowMs);
+    const ours = this.#ourOthers;
+    this.#ourOthers = [];
+    if (ours.length > 0) this.#deps.onOurNodes(ours);
     this.#expire(nowMs);
     this.#askKnown(nowMs);
     this.#askOthers(nowMs);
@@ -136,7 +141,7 @@ export class ConflictWatch {
     if (this.#ourMacs.has(mac)) {
       if (nowMs < (this.#toldAtMs.get(ip) ?? -Infinity) + TELL_MS) return;
       this.#toldAtMs.set(ip, nowMs);
-      if (!this.#deps.isOwn(mac)) this.#deps.onOurNode(ip);
+      if (!this.#deps.isOwn(mac)) this.#ourOthers.push(ip);
       return;
     }
     const known = this.#known.get(ip);

@@ -33,6 +33,9 @@ const open = async (before: readonly Held[] = [], bring: GripDeps['bring'] = () 
       announced = now;
       return { refused: [] };
     },
+    repeat: (claims: readonly Claim[]) => {
+      for (const one of claims) if (announced.includes(one.ip)) said.push(`announce ${one.ip}`);
+    },
   };
   const grip = new Grip(
     {
@@ -168,6 +171,7 @@ describe('Grip', () => {
     grip.setReady(both);
     assert.deepEqual(said, [`announce ${eip}`, `announce ${pair}`]);
     grip.announce(eip);
+    await Promise.resolve();
     assert.equal(said.filter((line) => line === `announce ${eip}`).length, 2);
   });
 
@@ -281,6 +285,7 @@ describe('Grip', () => {
     brought.resolve();
     await brought.promise;
     grip.announce(eip);
+    await Promise.resolve();
     assert.deepEqual([gate.answered(), gate.sent(), said.length], [[], [], before]);
     grip.hold([]);
     assert.equal(grip.heldUntilMs, Infinity);

@@ -20,9 +20,9 @@ export type ReadyEips = ReadonlyMap<Ip, readonly Claim[]>;
 export type Hops = ReadonlyMap<string, readonly Ip[]>;
 
 export interface GripDeps {
-  readonly latch: Pick<Latch, 'hold'>;
-  readonly announcer: Pick<Announcer, 'apply'>;
-  readonly clock: Pick<Clock, 'monotonicMs'>;
+  readonly latch: Pick<Latch, 'hold' | 'prolong' | 'doubt'>;
+  readonly announcer: Pick<Announcer, 'apply' | 'repeat'>;
+  readonly clock: Pick<Clock, 'monotonicMs' | 'after'>;
   /** For how long the kernel holds. The lease begins when the protocol says what to hold, and anew with each renewal. */
   readonly leaseMs: number;
   /** At a move by plan, what it does not know goes to the node before for so long after it was last told. */
@@ -41,6 +41,21 @@ export interface GripDeps {
   /** The kernel would not; it is tried again with the next renewal. */
   readonly onRefused: (why: string) => void;
 }
+
+/**
+ * The lease of many addresses is prolonged in parts, this many at once and with a pause between them: the kernel takes a
+ * millisecond for a hundred, and no heartbeat leaves while it does. Of very many there are so many parts and no more, so that all have
+ * the new lease a moment later.
+ */
+const PART = 100;
+const MOST_PARTS = 50;
+const PART_PAUSE_MS = 10;
+/**
+ * And not as often as others confirm it: so long after the last time for each address, but for a sixth of the lease at the most. It costs the
+ * thread a hundredth of its time for each 300 addresses, and that thread has heartbeats to send.
+ */
+const REST_PER_ADDRESS_MS = 3;
+const restOf = (leaseMs: number, addresses: number): number => Math.min(leaseMs / 6, addresses * REST_PER_ADDRESS_MS);
 
 export class Grip {
   readonly #deps: GripDeps;
@@ -63,6 +78,13 @@ export class Grip {
   /** What the kernel answers for, and what of it was told last; undefined before the first time. */
   #answered: ReadonlySet<Ip> = new Set();
   #opened: ReadonlySet<Ip> | undefined;
+  /** EIPs that are to be announced again, together. */
+  #again: Set<Ip> | undefined;
+  /** The EIP of each address that lies ready; undefined until somebody asks. */
+  #eipByIp: ReadonlyMap<Ip, Ip> | undefined;
+  #renewedAtMs = -Infinity;
+  /** Ends what is left to do of the last renewal. */
+  #cancelParts = (): void => {};
   /** EIPs whose connections are being brought: until they are there, nothing may leave with them. */
   readonly #coming = new Set<Ip>();
 
@@ -95,10 +117,14 @@ export class Grip {
   /** Others have confirmed all that is owned: holds it for another lease. */
   renew(): void {
     const { clock, leaseMs } = this.#deps;
-    if (this.#held.length > 0) this.#setLease(clock.monotonicMs() + leaseMs);
+    const nowMs = clock.monotonicMs();
+    const isSoon = nowMs < this.#renewedAtMs + restOf(leaseMs, this.#put?.length ?? 0);
+    if (isSoon && this.#put !== undefined && this.#found.size === 0) return;
+    this.#renewedAtMs = nowMs;
+    if (this.#held.length > 0) this.#setLease(nowMs + leaseMs);
     const wereFound = this.#found.size > 0;
     this.#found = new Map();
-    this.repeat();
+    this.#prolong();
     if (wereFound) this.#announce(this.#held);
   }
 
@@ -108,8 +134,33 @@ export class Grip {
    */
   repeat(): void {
     if (!this.#isTold) return;
+    this.#cancelParts();
+    this.#deps.latch.doubt();
     this.#tell(true);
     this.#tellOpened();
+  }
+
+  /** Holds what the kernel holds for the present lease, part by part. The first one prolongs the answers to knocks, too. */
+  #prolong(): void {
+    const { latch, clock, leaseMs } = this.#deps;
+    this.#cancelParts();
+    const all = this.#put;
+    if (all === undefined || all.length === 0 || !this.#isTold) {
+      this.repeat();
+      return;
+    }
+    const size = Math.max(PART, Math.ceil(all.length / MOST_PARTS));
+    const prolongFrom = (start: number): void => {
+      // Some may have been let go since.
+      const now = new Map(this.#put?.map((hold) => [hold.ip, hold]));
+      const part = all.slice(start, start + size).filter((hold) => isAlike(hold, now.get(hold.ip)));
+      const leftMs = Math.min(leaseMs, this.#heldUntilMs - clock.monotonicMs());
+      if (leftMs <= 0) return;
+      if (part.length > 0 && latch.prolong(part, leftMs) !== undefined) this.repeat();
+      else if (start + size < all.length)
+        this.#cancelParts = clock.after(PART_PAUSE_MS, () => prolongFrom(start + size));
+    };
+    prolongFrom(0);
   }
 
   #setLease(untilMs: number): void {
@@ -143,19 +194,28 @@ export class Grip {
 
   /** The EIP that an address belongs to: of a pair, the IPv4 address stands for both. */
   eipOf(ip: Ip): Ip {
-    for (const [eip, claims] of this.#ready) if (claims.some((claim) => claim.ip === ip)) return eip;
-    return ip;
+    this.#eipByIp ??= new Map([...this.#ready].flatMap(([eip, claims]) => claims.map((claim) => [claim.ip, eip])));
+    return this.#eipByIp.get(ip) ?? ip;
   }
 
-  /** Announces an EIP anew that is held. */
+  /** Announces an EIP anew that is held. Those of one turn are announced together: there may be thousands. */
   announce(eip: Ip): void {
-    this.#announce(this.#held.filter((held) => held.eip !== eip));
-    this.#announce(this.#held);
+    if (this.#again !== undefined) {
+      this.#again.add(eip);
+      return;
+    }
+    const again = new Set([eip]);
+    this.#again = again;
+    queueMicrotask(() => {
+      this.#again = undefined;
+      this.#deps.announcer.repeat(this.#announceable(this.#held.filter((held) => again.has(held.eip))));
+    });
   }
 
   /** Other EIPs lie ready than before, or are being asked about. */
   setReady(ready: ReadyEips, awaited: ReadyEips = new Map()): void {
     this.#ready = ready;
+    this.#eipByIp = undefined;
     this.#awaited = awaited;
     this.#isTold = true;
     this.#tell();
@@ -189,9 +249,12 @@ export class Grip {
   }
 
   #announce(held: readonly Held[]): void {
+    this.#deps.announcer.apply(this.#announceable(held));
+  }
+
+  #announceable(held: readonly Held[]): readonly Claim[] {
     const isInForce = this.#deps.clock.monotonicMs() < this.#heldUntilMs;
-    const said = isInForce ? held.filter(({ eip, epoch }) => this.#found.get(eip) !== epoch) : [];
-    this.#deps.announcer.apply(this.#answering(said));
+    return this.#answering(isInForce ? held.filter(({ eip, epoch }) => this.#found.get(eip) !== epoch) : []);
   }
 
   /** What others may ask for: owned, ready, and with its connections. */
@@ -260,8 +323,10 @@ export class Grip {
 /** True when both say the same. What goes to another node lasts for its own time, and is told each time. */
 const areSame = (some: readonly Hold[], others: readonly Hold[]): boolean =>
   some.length === others.length &&
-  some.every(({ ip, epoch, isAnswered, other }, place) => {
+  some.every((hold, place) => {
     const twin = others[place];
-    const isAlike = twin?.ip === ip && twin.epoch === epoch && twin.isAnswered === isAnswered;
-    return isAlike && other === undefined && twin.other === undefined;
+    return isAlike(hold, twin) && hold.other === undefined && twin?.other === undefined;
   });
+
+const isAlike = (hold: Hold, twin: Hold | undefined): boolean =>
+  twin?.ip === hold.ip && twin.epoch === hold.epoch && twin.isAnswered === hold.isAnswered;

@@ -7,9 +7,8 @@ import { ip } from '../../core/testing/address.ts';
 import { systemClock } from '../../runtime/process/clock.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { freePort } from '../../runtime/testing/free-port.ts';
-import { Heartbeat } from './heartbeat.ts';
+import { Heartbeat, type Tidings } from './heartbeat.ts';
 import { knock } from './kernel-probe.ts';
-import type { Told } from './protocol-runner.ts';
 
 const eip = ip('10.6.1.1');
 const names = ['n0', 'n1', 'n2'];
@@ -26,7 +25,7 @@ const keys = [new Uint8Array(32).fill(7)] as const;
 
 interface Runner {
   readonly heartbeat: Heartbeat;
-  readonly told: Told[];
+  readonly told: Tidings[];
 }
 const open = new Set<Heartbeat>();
 after(async () => {
@@ -34,10 +33,10 @@ after(async () => {
 });
 
 const start = async (node: string, port: number): Promise<Runner> => {
-  const told: Told[] = [];
+  const told: Tidings[] = [];
   const address = addresses.get(node) ?? assert.fail();
   const hooks = {
-    told: (one: Told) => told.push(one),
+    told: (some: readonly Tidings[]) => told.push(...some),
     failed: (error: Error) => assert.fail(error),
   };
   const heartbeat = new Heartbeat(

@@ -3,25 +3,27 @@ import type { MessagePort } from 'node:worker_threads';
 import type { Input } from '../../core/ownership/port.ts';
 import { AgentThread, type Listening } from '../thread/agent-thread.ts';
 import type { Hops, ReadyEips } from './gate-controller.ts';
-import type { FromThread, ThreadData, ToThread } from './thread.ts';
+import type { FromThread, ThreadData, Tidings, ToThread } from './thread.ts';
 import type { UplinkPlace } from './uplink.ts';
 
-/** What the thread tells, but for its start. */
-export type Tidings = Exclude<FromThread, Listening>;
+export type { Tidings } from './thread.ts';
 
 export interface HeartbeatHooks {
-  /** What the protocol says, and what became of it. The kernel holds it already. */
-  told(tidings: Tidings): void;
+  /** What the protocol says, and what became of it, all of one turn together. The kernel holds it already. */
+  told(tidings: readonly Tidings[]): void;
   /** The thread has ended by a fault of ours or because its address cannot be bound; what the kernel holds stays. */
   failed(error: Error): void;
 }
 
 export class Heartbeat {
-  readonly #thread: AgentThread<ToThread, Tidings>;
+  readonly #thread: AgentThread<ToThread, Exclude<FromThread, Listening>>;
 
   constructor(data: ThreadData, hooks: HeartbeatHooks) {
     const place = { name: 'heartbeat', startedBy: import.meta.url, inImage: '../heartbeat-thread.js' };
-    this.#thread = new AgentThread(place, data, hooks);
+    this.#thread = new AgentThread(place, data, {
+      told: ({ tidings }) => hooks.told(tidings),
+      failed: (error) => hooks.failed(error),
+    });
   }
 
   /** Resolves when the socket is open; rejects if it cannot be opened. */

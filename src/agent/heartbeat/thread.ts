@@ -14,14 +14,15 @@ import { createAnnouncer } from '../../dataplane/announce/announcer.ts';
 import { createConflictListener } from '../../dataplane/announce/conflict-listener.ts';
 import { createNeighbours } from '../../dataplane/announce/neighbours.ts';
 import { loadPacketSockets } from '../../dataplane/announce/packet-socket.ts';
-import { type Latch, openLatch } from '../../dataplane/gate/gate.ts';
+import { openLatch } from '../../dataplane/gate/gate.ts';
 import { hasCarrier, isOwnMac } from '../../dataplane/interface.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
 import { wait } from '../../runtime/process/clock.ts';
 import { Asker } from '../mirror/mirror-client.ts';
 import { createMachineClock } from '../thread/machine-clock.ts';
+import { Bulletin } from './bulletin.ts';
 import { type Conflict, ConflictWatch } from './conflicts.ts';
-import { Grip, type Hops, type ReadyEips } from './gate-controller.ts';
+import { Grip, type GripDeps, type Hops, type ReadyEips } from './gate-controller.ts';
 import { knock } from './kernel-probe.ts';
 import { Driver, type Told } from './protocol-runner.ts';
 import { Seal } from './seal.ts';
@@ -63,10 +64,14 @@ export type ToThread =
   /** Where the outside is; undefined: it is not watched. */
   | { readonly kind: 'uplink'; readonly place: UplinkPlace | undefined };
 
-/** What the thread tells: that its socket is open, then what the protocol says and what became of it. */
+/** What the thread tells: that its socket is open, then what has come of each turn of its event loop. */
 export type FromThread =
   | { readonly kind: 'listening' }
-  | Told
+  | { readonly kind: 'told'; readonly tidings: readonly Tidings[] };
+
+/** What the protocol says, and what became of it. */
+export type Tidings =
+  | Exclude<Told, { readonly kind: 'announce' | 'renew' }>
   /** The kernel would not hold what it should. */
   | { readonly kind: 'refused'; readonly why: string }
   /** Until when the kernel holds what it holds, by the clock of the machine; infinite when that is nothing. */
@@ -99,9 +104,11 @@ const clock = createMachineClock(libc);
 const { node, address, port, keys, held, heldUntilMs, promisedUntilMs, firstSignature } = data;
 const timing = timingOf(data.timing);
 const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', reuseAddr: true });
-const tell = (told: FromThread): void => parent.postMessage(told);
+const post = (message: FromThread): void => parent.postMessage(message);
+const bulletin = new Bulletin<Tidings>((tidings) => post({ kind: 'told', tidings }), setImmediate);
+const tell = (told: Tidings): void => bulletin.tell(told);
 
-const nowhere: Pick<Latch, 'hold'> = { hold: () => undefined };
+const nowhere: GripDeps['latch'] = { hold: () => undefined, prolong: () => undefined, doubt: () => {} };
 let signed = 0;
 const sign = (first: number): number => {
   signed = (signed + 1) % SIGNATURES;
@@ -115,7 +122,7 @@ const conflicts = new ConflictWatch({
   listener: createConflictListener(open),
   isOwn: isOwnMac,
   onChange: (found) => tell({ kind: 'conflicts', conflicts: found }),
-  onOurNode: (ip) => driver.take({ kind: 'conflict', eip: grip.eipOf(ip) }),
+  onOurNodes: (ips) => driver.take({ kind: 'conflict', eips: [...new Set(ips.map((ip) => grip.eipOf(ip)))] }),
 });
 let asker: Asker | undefined;
 const grip = new Grip(
@@ -126,6 +133,7 @@ const grip = new Grip(
         conflicts.watch(claims);
         return announcer.apply(claims);
       },
+      repeat: (claims) => announcer.repeat(claims),
     },
     clock,
     leaseMs: timing.leaseMs,
@@ -155,9 +163,9 @@ const driver = new Driver({
   send: (to, packet) => socket.send(packet, port, to, () => {}),
   askKernel: (to, onAnswer) => knock(clock, { address: to, port, limitMs: timing.widestMs / 2 }, onAnswer),
   tell: (told) => {
+    if (told.kind === 'announce') return grip.announce(told.eip);
+    if (told.kind === 'renew') return grip.renew();
     if (told.kind === 'hold') grip.hold(told.held);
-    else if (told.kind === 'announce') grip.announce(told.eip);
-    else if (told.kind === 'renew') return grip.renew();
     tell(told);
   },
 });
@@ -194,4 +202,4 @@ parent.on('message', (message: ToThread) => {
   }
 });
 socket.on('message', (packet, from) => driver.packet(packet, from.address));
-socket.bind({ address, port }, () => tell({ kind: 'listening' }));
+socket.bind({ address, port }, () => post({ kind: 'listening' }));

@@ -13,7 +13,7 @@ import type { Clock } from '../../runtime/process/clock.ts';
 import type { Collect, Instruments } from '../../runtime/process/instruments.ts';
 import type { Log } from '../../runtime/process/log.ts';
 import type { MetricDefinition } from '../../runtime/process/metric-definitions.ts';
-import type { Happening } from '../failover/failover-client.ts';
+import type { OwnershipEvent } from '../failover/failover-client.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 import type { MirrorStats } from '../mirror/port.ts';
 import type { ApplierHooks } from '../reconcile/applier.ts';
@@ -43,7 +43,7 @@ export interface AgentMetrics {
   readonly applier: Pick<ApplierHooks, 'changed' | 'repaired' | 'cut'>;
   conflict(ip: Ip): void;
   /** An EIP has come here or has been let go. */
-  ownership(happening: Extract<Happening, { readonly kind: 'event' }>): void;
+  ownership(happening: OwnershipEvent): void;
   /** A longer silence is granted than before. */
   widened(): void;
   /** Packets go to a new owner. */

@@ -13,23 +13,44 @@ import { detectionFinding } from '../../core/tunnels/detection.ts';
 import type { Owner } from '../../dataplane/announce/announcer.ts';
 import type { EventRecorder } from '../../runtime/kube/event-recorder.ts';
 import { apiVersionOf } from '../../runtime/kube/resource.ts';
+import type { Clock } from '../../runtime/process/clock.ts';
 import type { Log } from '../../runtime/process/log.ts';
-import type { Happening } from '../failover/failover-client.ts';
+import type { Happening, OwnershipEvent } from '../failover/failover-client.ts';
 import type { KernelPart } from '../kernel/kernel.ts';
+import { Digest, type Many } from './digest.ts';
 import type { AgentMetrics } from './metrics.ts';
 
 export interface ChronicleDeps {
   readonly node: string;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly metrics: Pick<AgentMetrics, 'applier' | 'conflict' | 'ownership'>;
+  readonly clock: Pick<Clock, 'after'>;
   readonly log: Log;
+}
+
+/** An EIP or a node group was taken over, or let go; how people call it, undefined for a group that has ended. */
+interface HandOver {
+  readonly event: OwnershipEvent;
+  readonly name: string | undefined;
 }
 
 export class Chronicle {
   readonly #deps: ChronicleDeps;
+  readonly #handOvers: Digest<HandOver>;
 
   constructor(deps: ChronicleDeps) {
     this.#deps = deps;
+    this.#handOvers = new Digest({
+      clock: deps.clock,
+      kindOf: ({ event: { reason, cause, other = '' } }) => `${reason} ${cause} ${other}`,
+      tellOne: (one) => this.#handedOver(one),
+      tellMany: (many) => this.#handedOverMany(many),
+    });
+  }
+
+  /** Tells what is left to tell. */
+  close(): void {
+    this.#handOvers.close();
   }
 
   /** Another machine claims an EIP that this node holds. A fact to look into, not a reason to give the EIP up. */
@@ -91,17 +112,12 @@ export class Chronicle {
     this.#deps.log.warn({ component: 'uplink' }, what);
   }
 
-  /** An EIP or a node group was taken over, or let go; `name` is how people call it, undefined for a group that has ended. */
-  ownership(happening: Extract<Happening, { readonly kind: 'event' }>, name: string | undefined): void {
-    const { node, metrics, log } = this.#deps;
-    const { reason, cause, eip, epoch, took } = happening;
-    const note = ownershipNote(happening, name ?? 'a node group that has ended', node);
-    metrics.ownership(happening);
-    const ms = took === undefined ? {} : { ms: Math.round(took.detectionMs + took.claimMs) };
-    log.info({ component: 'ownership', reason, eip, ...ms }, `${note.slice(0, -1)}, epoch ${epoch}.`);
-    // What a node owns from the start on is nothing to tell people about, nor that the record has followed a take-over.
-    if (cause !== 'start' && name !== undefined)
-      this.#warn(reason, reason === 'EipTakenOver' ? 'TakeOver' : 'Yield', note);
+  /** EIPs or node groups were taken over, or let go: few are told one by one, and many together. */
+  ownership(events: readonly OwnershipEvent[], nameOf: (eip: Ip) => string | undefined): void {
+    for (const event of events) {
+      this.#deps.metrics.ownership(event);
+      this.#handOvers.add({ event, name: nameOf(event.eip) });
+    }
   }
 
   /** What stands in the way after a pass; what did so before is not told again. */
@@ -112,6 +128,29 @@ export class Chronicle {
       if (told.has(sentence)) continue;
       this.#deps.log.warn({ component: 'node', reason, ...(policy === undefined ? {} : { policy }) }, sentence);
     }
+  }
+
+  #handedOver({ event, name }: HandOver): void {
+    const { reason, cause, eip, epoch, took } = event;
+    const note = handOverNote(event, name ?? 'a node group that has ended', this.#deps.node);
+    const ms = took === undefined ? {} : { ms: Math.round(took.detectionMs + took.claimMs) };
+    this.#deps.log.info({ component: 'ownership', reason, eip, ...ms }, `${note.slice(0, -1)}, epoch ${epoch}.`);
+    if (name !== undefined) this.#warnOfHandOver(reason, cause, note);
+  }
+
+  #handedOverMany({ count, first }: Many<HandOver>): void {
+    const [one] = first;
+    if (one === undefined) return;
+    const { reason, cause } = one.event;
+    const names = first.map(({ name = 'a node group that has ended' }) => name);
+    const note = `${handOverNote(one.event, `${count} more EIPs`, this.#deps.node).slice(0, -1)}: ${names.join(', ')} and others.`;
+    this.#deps.log.info({ component: 'ownership', reason, count }, note);
+    this.#warnOfHandOver(reason, cause, note);
+  }
+
+  /** What a node owns from the start on is nothing to tell people about, nor that the record has followed a take-over. */
+  #warnOfHandOver(reason: OwnershipEvent['reason'], cause: OwnershipEvent['cause'], note: string): void {
+    if (cause !== 'start') this.#warn(reason, reason === 'EipTakenOver' ? 'TakeOver' : 'Yield', note);
   }
 
   #warn(reason: Reason, action: string, note: string): void {
@@ -125,11 +164,7 @@ export class Chronicle {
   }
 }
 
-const ownershipNote = (
-  { reason, cause, other }: Extract<Happening, { kind: 'event' }>,
-  name: string,
-  node: string,
-): string => {
+const handOverNote = ({ reason, cause, other }: OwnershipEvent, name: string, node: string): string => {
   const whom = other === undefined ? '' : ` (${reason === 'EipTakenOver' ? 'before' : 'next'}: ${other})`;
   return reason === 'EipTakenOver'
     ? `Node ${node} owns ${name} from now on: ${cause}${whom}.`

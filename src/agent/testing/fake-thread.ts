@@ -2,12 +2,13 @@
 import type { Input } from '../../core/ownership/port.ts';
 import type { StartHeartbeat } from '../failover/failover-client.ts';
 import type { ReadyEips } from '../heartbeat/gate-controller.ts';
-import type { HeartbeatHooks } from '../heartbeat/heartbeat.ts';
+import type { HeartbeatHooks, Tidings } from '../heartbeat/heartbeat.ts';
 import type { ThreadData } from '../heartbeat/thread.ts';
 
 export interface FakeThread {
   readonly data: ThreadData;
-  readonly hooks: HeartbeatHooks;
+  /** One after the other, each in a turn of its own, or several in one. */
+  readonly hooks: Pick<HeartbeatHooks, 'failed'> & { told(...tidings: readonly Tidings[]): void };
   readonly inputs: Input[];
   ready: ReadyEips;
   addresses: ReadonlyMap<string, string>;
@@ -23,7 +24,7 @@ export const fakeThread = (
 ): { readonly thread: FakeThread; readonly port: ReturnType<StartHeartbeat> } => {
   const thread: FakeThread = {
     data,
-    hooks,
+    hooks: { told: (...tidings) => hooks.told(tidings), failed: (error) => hooks.failed(error) },
     inputs: [],
     ready: new Map(),
     addresses: new Map(),

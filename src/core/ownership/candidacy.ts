@@ -4,7 +4,7 @@
  * Agreement on that order is never needed for safety, only for speed: the voters decide.
  */
 import type { Ip } from '../ip/index.ts';
-import type { Context } from './context.ts';
+import { type Context, EIPS_PER_MESSAGE } from './context.ts';
 import type { Own } from './holdings.ts';
 import type { Answer, Holding, Wanted } from './message.ts';
 import type { Cause, PlannedEip } from './port.ts';
@@ -16,11 +16,32 @@ const MOST_FAILURES = 3;
 /** An EIP is asked for so many silences at the most: two that have half of the votes each wait for each other. */
 const MOST_ASKED = 6;
 
+/** Whether those that are asked for are due, and those that are owned without all votes. */
+interface Times {
+  readonly isAskingTime: boolean;
+  readonly isRenewTime: boolean;
+}
+
 /** What a refusal means for what we own or ask for. A voter that needs a higher epoch votes for nobody now. */
 const verdictOf = { held: 'refused', soon: 'undecided', epoch: 'refused', starting: 'abstained' } as const;
 
+/** What a voter is asked about that is to be asked about more than it can answer at once. */
+interface Crowd {
+  /** EIP -> in which epoch and when it was asked about last, and whether it has answered. */
+  readonly asked: Map<Ip, { readonly epoch: number; readonly atMs: number; isAnswered: boolean }>;
+  /** What comes next, the first one last. */
+  next: Holding[];
+}
+
+/**
+ * A voter is asked about so many EIPs, which are four messages, before it has answered. A thousand that were asked about again and again fill its
+ * socket; then heartbeats are lost among them, and with them more EIPs.
+ */
+const MOST_UNANSWERED = 4 * EIPS_PER_MESSAGE;
+
 export class Candidacy {
   readonly #context: Context;
+  readonly #crowdByVoter = new Map<string, Crowd>();
   /** Since when an EIP has no owner that counts as there. */
   readonly #openSinceMs = new Map<Ip, number>();
   /** When an EIP that could not be won may be asked for again, and how often it could not: others get their turn too. */
@@ -47,7 +68,7 @@ export class Candidacy {
   consider(planned: Iterable<PlannedEip>, nowMs: number): void {
     const { node, voter, hearing, holdings, isGateway } = this.#context;
     if (!isGateway || !this.#context.hearsEnough(nowMs)) return;
-    let hasAsked = false;
+    let asked = 0;
     const slowness = this.#context.slowness(nowMs);
     const doubted = new Map<string, Holding[]>();
     for (const one of planned) {
@@ -58,7 +79,11 @@ export class Candidacy {
       const isTaken = vote !== undefined && !vote.isReleased && vote.node !== node;
       if (isTaken && hearing.isAlive(vote.node, nowMs)) {
         this.#openSinceMs.delete(eip);
-        if (vote.isPresumed) doubted.set(vote.node, [...(doubted.get(vote.node) ?? []), { eip, epoch: vote.epoch }]);
+        if (vote.isPresumed) {
+          const known = doubted.get(vote.node);
+          if (known === undefined) doubted.set(vote.node, [{ eip, epoch: vote.epoch }]);
+          else known.push({ eip, epoch: vote.epoch });
+        }
         continue;
       }
       const sinceMs = this.#openSinceMs.get(eip) ?? nowMs;
@@ -72,16 +97,13 @@ export class Candidacy {
       const epoch = Math.max(one.epoch, vote?.epoch ?? 0, voter.pastEpoch(eip), holdings.usedEpoch(eip)) + 1;
       const cause = isTaken ? 'silence' : vote?.isReleased && vote.node !== node ? 'handed over' : 'start';
       this.#startByEip.set(eip, { cause, before: vote });
-      holdings.put(
-        eip,
-        epoch,
-        'asking',
-        nowMs,
-        nowMs + this.#context.timing.silenceMs * Math.min(2 * slowness, MOST_ASKED),
-      );
-      hasAsked = true;
+      // Those behind have to wait until the others were answered.
+      const rounds = 1 + Math.floor(asked / (2 * MOST_UNANSWERED));
+      const silences = rounds * Math.min(2 * slowness, MOST_ASKED);
+      holdings.put(eip, epoch, 'asking', nowMs, nowMs + silences * this.#context.timing.silenceMs);
+      asked += 1;
     }
-    if (hasAsked) this.press(nowMs, true);
+    if (asked > 0) this.press(nowMs, true);
     if (doubted.size > 0) this.#doubt(doubted, nowMs);
   }
 
@@ -96,7 +118,7 @@ export class Candidacy {
 
   /** Asks voters for the votes that are missing, if it is time to. */
   press(nowMs: number, isNew = false): void {
-    const { node, holdings, hearing, timing, plan } = this.#context;
+    const { holdings, timing } = this.#context;
     if (holdings.size === 0) return;
     const isAskingTime = isNew || nowMs >= this.#pressAtMs;
     const isRenewTime = nowMs >= this.#renewAtMs;
@@ -105,26 +127,90 @@ export class Candidacy {
     if (isAskingTime) this.#pressAtMs = nowMs + (timing.heartbeatMs / 2) * this.#context.slowness(nowMs);
     // Each heartbeat, also when one comes a little early.
     if (isRenewTime) this.#renewAtMs = nowMs + 0.8 * timing.heartbeatMs;
-    for (const [place, voter] of holdings.voters.entries()) {
-      const isHeard = hearing.isHeard(voter, nowMs);
-      const wanted: Wanted[] = [];
-      for (const own of holdings.all) {
-        const isDue = own.state === 'asking' ? isAskingTime : own.state === 'owned' && isRenewTime && isHeard;
-        if (!isDue || !holdings.lacks(own, place)) continue;
-        // What we found in the kernel at the start is ours only when voters say so.
-        const isOwned = own.state === 'owned' && holdings.heldUntilMs(own, nowMs) > nowMs;
-        wanted.push({ eip: own.eip, epoch: own.epoch, isOwned });
-      }
-      if (wanted.length === 0) continue;
-      if (voter === node) {
-        const judged = this.#context.voter.judge(node, wanted, nowMs);
-        this.#count(node, { ...judged, sequence: holdings.nextSequence(nowMs) }, nowMs);
-      } else {
-        const sequence = holdings.nextSequence(nowMs);
-        const { generation } = plan.electorate;
-        this.#context.sendParts(voter, wanted, (part) => ({ kind: 'claim', sequence, generation, wanted: part }));
-      }
+    // Votes that came late, for a question of long ago, count as soon as their voters have answered anything since.
+    for (const own of [...holdings.all]) {
+      if (own.state === 'asking' && isAskingTime && holdings.backedUntilMs(own) > nowMs) this.#win(own, nowMs);
     }
+    for (const voter of holdings.voters) this.#ask(voter, { isAskingTime, isRenewTime }, nowMs);
+  }
+
+  #ask(voter: string, { isAskingTime, isRenewTime }: Times, nowMs: number): void {
+    const { node, holdings, hearing } = this.#context;
+    const place = holdings.voters.indexOf(voter);
+    const isHeard = hearing.isHeard(voter, nowMs);
+    const wanted: Own[] = [];
+    for (const own of holdings.all) {
+      const isDue = own.state === 'asking' ? isAskingTime : own.state === 'owned' && isRenewTime && isHeard;
+      if (isDue && holdings.lacks(own, place)) wanted.push(own);
+    }
+    if (wanted.length === 0) return;
+    if (voter === node) {
+      const claims = wanted.map((own) => this.#claimOf(own, nowMs));
+      const judged = this.#context.voter.judge(node, claims, nowMs);
+      this.#count(node, { ...judged, sequence: holdings.nextSequence(nowMs) }, nowMs);
+    } else this.#claim(voter, this.#turnOf(voter, wanted, nowMs), nowMs);
+  }
+
+  #claimOf(own: Own, nowMs: number): Wanted {
+    // What we found in the kernel at the start is ours only when voters say so.
+    const isOwned = own.state === 'owned' && this.#context.holdings.heldUntilMs(own, nowMs) > nowMs;
+    return { eip: own.eip, epoch: own.epoch, isOwned };
+  }
+
+  #claim(voter: string, owns: readonly Own[], nowMs: number): void {
+    if (owns.length === 0) return;
+    const { holdings, plan } = this.#context;
+    const sequence = holdings.nextSequence(nowMs);
+    const { generation } = plan.electorate;
+    const wanted = owns.map((own) => this.#claimOf(own, nowMs));
+    this.#context.sendParts(voter, wanted, (part) => ({ kind: 'claim', sequence, generation, wanted: part }));
+  }
+
+  /** What a voter is asked about now: all, or as much as it has not been asked about in the last moment, and can answer. */
+  #turnOf(voter: string, wanted: readonly Own[], nowMs: number): readonly Own[] {
+    if (wanted.length <= MOST_UNANSWERED) {
+      this.#crowdByVoter.delete(voter);
+      return wanted;
+    }
+    const crowd = this.#crowdByVoter.get(voter) ?? { asked: new Map(), next: [] };
+    this.#crowdByVoter.set(voter, crowd);
+    const sinceMs = nowMs - 2 * this.#context.timing.heartbeatMs;
+    const fresh: Own[] = [];
+    const again: Own[] = [];
+    let unanswered = 0;
+    for (const own of wanted) {
+      const last = crowd.asked.get(own.eip);
+      if (last?.epoch !== own.epoch) fresh.push(own);
+      else if (last.atMs <= sinceMs) again.push(own);
+      else if (!last.isAnswered) unanswered += 1;
+    }
+    const all = [...fresh, ...again];
+    const turn = all.slice(0, Math.max(0, MOST_UNANSWERED - unanswered));
+    crowd.next = all.slice(turn.length).reverse();
+    for (const { eip, epoch } of turn) crowd.asked.set(eip, { epoch, atMs: nowMs, isAnswered: false });
+    return turn;
+  }
+
+  /** A voter has answered, and is asked about as many of those that wait. */
+  #askOn(voter: string, said: readonly Holding[], nowMs: number): void {
+    const { holdings } = this.#context;
+    const crowd = this.#crowdByVoter.get(voter);
+    const place = holdings.voters.indexOf(voter);
+    if (crowd === undefined || place < 0) return;
+    for (const { eip } of said) {
+      const last = crowd.asked.get(eip);
+      if (last !== undefined) last.isAnswered = true;
+    }
+    const turn: Own[] = [];
+    for (let next = crowd.next.pop(); next !== undefined; next = crowd.next.pop()) {
+      const own = holdings.get(next.eip);
+      const isOurs = own?.state === 'asking' || own?.state === 'owned';
+      if (own?.epoch !== next.epoch || !isOurs || !holdings.lacks(own, place)) continue;
+      crowd.asked.set(own.eip, { epoch: own.epoch, atMs: nowMs, isAnswered: false });
+      turn.push(own);
+      if (turn.length >= said.length) break;
+    }
+    this.#claim(voter, turn, nowMs);
   }
 
   /** A voter has started anew: it is asked at once. */
@@ -145,6 +231,7 @@ export class Candidacy {
       this.#context.sendParts(voter, unwanted, (released) => ({ kind: 'release', released, to: undefined }));
     }
     if (holdings.answered(voter, sequence, losses)) this.#count(voter, { sequence, granted, refused }, nowMs);
+    this.#askOn(voter, [...granted, ...refused], nowMs);
   }
 
   /** The vote of the API server has come: it may have been the one that was missing. */

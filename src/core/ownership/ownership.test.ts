@@ -335,7 +335,7 @@ describe('Ownership', () => {
     const plan = { electorate, gateways: ['n0', 'n1'], nodes: [], eips: [{ eip, epoch: 3, candidates: ['n0', 'n1'] }] };
     machine.step({ kind: 'plan', plan }, 0);
     const kindsOf = (effects: readonly Effect[]): string[] => effects.map(({ kind }) => kind);
-    assert.ok(kindsOf(machine.step({ kind: 'conflict', eip }, 1)).includes('announce'));
+    assert.ok(kindsOf(machine.step({ kind: 'conflict', eips: [eip] }, 1)).includes('announce'));
     const notice = { kind: 'notice' as const, sequence: 1, holdings: [{ eip, epoch: 4 }] };
     const effects = machine.step({ kind: 'message', from: 'n1', incarnation: 5, message: notice }, 2);
     assert.deepEqual(

@@ -137,7 +137,7 @@ export class Ownership {
         this.#handover.prepared(input.eips);
         break;
       case 'conflict':
-        this.#replies.contest(input.eip);
+        this.#replies.contest(input.eips);
         break;
       default:
         assertNever(input);
@@ -225,6 +225,11 @@ export class Ownership {
    */
   #askKernels(nowMs: number): void {
     const { node, holdings, hearing, voter, timing } = this.#context;
+    // Who only hears who owns has no vote to give away: it would knock at every owner of a large cluster for nothing.
+    if (this.#isBystander) {
+      this.#nextEchoMs = Infinity;
+      return;
+    }
     const asked: string[] = [];
     for (const holder of voter.holders) if (hearing.isOverdue(holder, nowMs)) asked.push(holder);
     if (holdings.size > 0) {

@@ -43,8 +43,8 @@ export type Input =
   | { readonly kind: 'tie'; readonly untilMs: number | undefined; readonly epoch: number }
   /** The kernel has what it needs to carry these EIPs, which are to be moved here. */
   | { readonly kind: 'prepared'; readonly eips: readonly Ip[] }
-  /** Another machine says on the wire that it has the EIP. */
-  | { readonly kind: 'conflict'; readonly eip: Ip };
+  /** Other machines say on the wire that they have these EIPs. */
+  | { readonly kind: 'conflict'; readonly eips: readonly Ip[] };
 
 /**
  * What the kernel does for an EIP. `owned`: everything. `carried`: it still translates packets of the EIP but neither

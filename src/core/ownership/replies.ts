@@ -141,12 +141,18 @@ export class Replies {
     }
   }
 
-  /** Another machine has our EIP: if it is an agent's node with an earlier epoch it lets go when it hears us. */
-  contest(eip: Ip): void {
-    const own = this.#context.holdings.get(eip);
-    if (own?.state !== 'owned') return;
-    this.#context.emit({ kind: 'announce', eip });
-    const holdings = [{ eip, epoch: own.epoch }];
-    for (const member of this.#context.members) this.#context.send(member, { kind: 'notice', sequence: 0, holdings });
+  /** Another machine has our EIPs: if it is an agent's node with an earlier epoch it lets go when it hears us. */
+  contest(eips: readonly Ip[]): void {
+    const { holdings, members } = this.#context;
+    const news: Holding[] = [];
+    for (const eip of eips) {
+      const own = holdings.get(eip);
+      if (own?.state !== 'owned') continue;
+      this.#context.emit({ kind: 'announce', eip });
+      news.push({ eip, epoch: own.epoch });
+    }
+    for (const member of members) {
+      this.#context.sendParts(member, news, (part) => ({ kind: 'notice', sequence: 0, holdings: part }));
+    }
   }
 }

@@ -132,7 +132,9 @@ export class Voter {
         }
       } else {
         refused.push({ eip, epoch: vote.epoch, why: this.#hearing.isOverdue(vote.node, nowMs) ? 'soon' : 'held' });
-        doubted.set(vote.node, [...(doubted.get(vote.node) ?? []), { eip, epoch: vote.epoch }]);
+        const known = doubted.get(vote.node);
+        if (known === undefined) doubted.set(vote.node, [{ eip, epoch: vote.epoch }]);
+        else known.push({ eip, epoch: vote.epoch });
       }
     }
     return { granted, refused, doubted };
