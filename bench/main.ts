@@ -13,6 +13,7 @@ const benchmarks = [
   'dataplane/control',
   'dataplane/forwarding',
   'egress',
+  'many-eips',
   'failover',
   'leaks',
   'mirror',

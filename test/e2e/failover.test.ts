@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { losses } from '../../lab/faults/losses.ts';
 import { agentPattern, overload, pause } from '../../lab/faults/processes.ts';
 import { until } from '../../lab/host/wait.ts';
+import { describeMany } from './failover-many.ts';
 import { describeMoves, tellOutages } from './failover-moves.ts';
 import { describePartitions } from './failover-partitions.ts';
 import { describeReturn, describeStalls } from './failover-stalls.ts';
@@ -129,6 +130,8 @@ describe('failover', () => {
       }
     });
   }
+
+  describeMany(() => world, tellOutages);
 
   describeMoves(() => world);
 
