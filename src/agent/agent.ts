@@ -133,7 +133,10 @@ export class Agent {
       clock,
       log,
       onChange: () => this.#follow(),
-      onOpened: () => this.#report(),
+      onOpened: () => {
+        this.#report();
+        this.#switch();
+      },
       onHappening: (happening) => this.#hear(happening),
       onEvents: (events) => this.chronicle.ownership(events, (eip) => this.#steward.nameOf(eip)),
     });
@@ -245,7 +248,10 @@ export class Agent {
       config,
       gathering: this.#gathering,
       network: kernel.network,
-      applier: new Applier(kernel, hooks, found),
+      applier: new Applier(kernel, hooks, found, {
+        isOpen: (ip) => this.#steward.opened()?.has(ip) ?? true,
+        isCarried: (ip) => this.#steward.ownership()?.holds.get(ip)?.mode === 'carried',
+      }),
       claims,
       isolation,
       steward: this.#steward,
@@ -262,6 +268,10 @@ export class Agent {
   /** Owners are others: their packets go there at once, the rest is for a pass. */
   #follow(): void {
     this.#loop.touch();
+    this.#switch();
+  }
+
+  #switch(): void {
     const { clock, spawn } = this.#deps;
     const startedAtMs = clock.monotonicMs();
     const following = this.#keeper?.follow().then((hasSwitched) => {

@@ -176,6 +176,28 @@ describe('an agent that agrees with others', () => {
     await eventually('that it is shut again, too', () => status().report?.eips?.length === 0);
   });
 
+  it('lets connections of its own pods change sides with their EIP: when its gate is open, and at once when it leaves', async () => {
+    await start();
+    await eventually('slots lead to node b', async () => (await slot())?.startsWith('0x26') === true);
+    node.conntrack.connect(7);
+    own(4, []);
+    await eventually('slots leave here', async () => (await slot()) === '0x28000007');
+    putTunnel('d', 4);
+    await eventually('another pass is over', async () => (await vteps()).includes('10.6.0.14'));
+    assert.equal(node.conntrack.count, 2, 'the mirror may still have to exchange them');
+    thread().hooks.told({ kind: 'opened', ips: [eip, pair] });
+    await eventually('what was not exchanged is forgotten', () => node.conntrack.count === 0);
+    node.conntrack.redirect(7, eip, 'talked');
+    node.conntrack.redirect(7, eip);
+    thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 4, mode: 'carried', other: 'b' }] });
+    thread().hooks.told({ kind: 'owner', eip, epoch: 5, node: 'b' });
+    await eventually('what the other node knows goes on there', () => node.conntrack.eips.length === 1);
+    assert.equal(node.conntrack.count, 2, 'the rest goes on here');
+    thread().hooks.told({ kind: 'hold', held: [] });
+    await eventually('the rest begins anew', () => node.conntrack.eips.length === 0);
+    assert.equal(node.conntrack.count, 1);
+  });
+
   it('has all but the address of a new EIP while the network is asked about it', async () => {
     putPolicy('a');
     const kernel = node.kernel();

@@ -26,7 +26,7 @@ connectionsConformance('Linux', async () => {
   return {
     connections: {
       list: (visit) => here(() => real.list(visit)),
-      put: (connections) => here(() => real.put(connections)),
+      put: (connections, own) => here(() => real.put(connections, own)),
       forgetOver: (eips) => here(() => real.forgetOver(eips)),
       watch: () => here(() => real.watch()),
     },

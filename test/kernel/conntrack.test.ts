@@ -24,11 +24,12 @@ conntrackConformance('Linux', async () => {
   const libc = await loadLibc();
   const [forgetStrays, cut] = [createForgetStrays(libc), createCut(libc)];
   let port = 1000;
-  const leaveWith = async (eip: Ip, mark = 0): Promise<void> => {
+  const leaveWith = async (eip: Ip, mark = 0, state: readonly string[] = []): Promise<void> => {
     port += 1;
     const [from, to] = eip.includes(':') ? ['fd44::1', '2001:db8::1'] : ['10.244.1.1', '192.0.2.1'];
-    const flow = `-s ${from} -d ${to} -n ${eip} -p udp --sport ${port} --dport 53 -t 600 -m ${markText(mark)}`;
-    await namespace.must('conntrack', '-I', ...flow.split(' '));
+    const flow = `-s ${from} -d ${to} -n ${eip} -p udp --sport ${port} --dport 53 -t 600`;
+    // The mark comes last: the program writes the state over it.
+    await namespace.must('conntrack', '-I', ...flow.split(' '), ...state, '-m', markText(mark));
   };
   return {
     conntrack: createConntrack({
@@ -51,7 +52,8 @@ conntrackConformance('Linux', async () => {
       }
     },
     translate: (eip) => leaveWith(eip),
-    redirect: (slot, eip) => leaveWith(eip, slotMark(slot)),
+    redirect: (slot, eip, state) =>
+      leaveWith(eip, slotMark(slot), state === 'talked' ? ['-u', 'SEEN_REPLY,ASSURED'] : []),
     open: async (source, destination, mark) => {
       port += 1;
       // To a Service, so that who answers is not who was asked.

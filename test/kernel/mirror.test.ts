@@ -66,7 +66,7 @@ for (const [family, prefix] of [
     const threads = { a: start('a'), b: start('b') };
     await Promise.all([threads.a.listening(), threads.b.listening()]);
     const addresses = new Map(Object.entries(endings).map(([name, ending]) => [name, `${prefix}${ending}`]));
-    const plan: MirrorPlan = { owned: [], awaited: [], addresses, replyMark: 0x27000011 };
+    const plan: MirrorPlan = { owned: [], awaited: [], addresses, replyMark: 0x27000012 };
 
     const first = Array.from({ length: 500 }, (_, index) =>
       sampleConnection({ port: 1024 + index, eipPort: 3000 + index }),

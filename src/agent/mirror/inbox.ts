@@ -91,10 +91,10 @@ export class Inbox {
     return { kind: 'ack', stream, instance: this.#settings.instance, highest, seen };
   }
 
-  /** The connections of an EIP that were not asked for before: to be made in the kernel. */
-  *unmade(eip: AddressBytes): Generator<Connection> {
+  /** The connections of an EIP that were not asked for before: to be made in the kernel. Without those of a mark, which come later. */
+  *unmade(eip: AddressBytes, without?: number): Generator<Connection> {
     for (const kept of this.#pages.get(eip)?.connections.values() ?? []) {
-      if (kept.isMade) continue;
+      if (kept.isMade || kept.mark === without) continue;
       kept.isMade = true;
       yield { key: kept.key, eip, eipPort: kept.port, mark: kept.mark };
     }

@@ -22,6 +22,9 @@ const addresses = new Map([
   ['c', '192.200.0.3'],
 ]);
 
+/** The mark of what other nodes send back to a node. */
+const markOf = (node: string): number => replyMark([...addresses.keys()].indexOf(node) + 1);
+
 /** Nodes with a network between them that delivers at once, or not at all. */
 class World {
   readonly #manual = new ManualClock();
@@ -82,7 +85,7 @@ class World {
   }
 
   own(node: string, owned: readonly MirroredEip[]): void {
-    this.mirror(node).set({ owned, awaited: [], addresses, replyMark: replyMark(addresses.size) });
+    this.mirror(node).set({ owned, awaited: [], addresses, replyMark: markOf(node) });
   }
 
   close(): void {
@@ -233,7 +236,23 @@ describe('Mirror', () => {
     world.own('a', owned);
     await world.clock.advance(1_000);
     world.mirror('b').takeOver(pair);
-    assert.deepEqual(world.kernel('b').all, [{ ...tcp, mark: replyMark(3) }]);
+    assert.deepEqual(world.kernel('b').all, [{ ...tcp, mark: markOf('a') }]);
+    world.close();
+  });
+
+  it('lets pods of this node go on through the owner until it has taken over, and exchanges their connections then', async () => {
+    const world = new World('a', 'b');
+    const ofPodHere = { ...tcp, mark: slotMark(5) };
+    world.kernel('a').talk({ ...tcp, mark: markOf('b') });
+    world.kernel('a').talk(udp);
+    world.kernel('b').talk(ofPodHere, 'kept');
+    world.own('a', owned);
+    await world.clock.advance(1_000);
+    world.mirror('b').takeOver(pair, true);
+    assert.deepEqual(world.kernel('b').all, [udp]);
+    assert.equal(world.kernel('b').read(tcp.key)?.eip, undefined);
+    world.mirror('b').takeOver(pair);
+    assert.ok(areSameConnections(world.kernel('b').all, [ofPodHere, udp]));
     world.close();
   });
 

@@ -141,10 +141,10 @@ export class Mirror {
 
   /**
    * Makes the connections of EIPs that this node takes over, or is about to: those that were not made before. To be called before
-   * packets may leave with them.
+   * packets may leave with them. `isPrepared`: it only may take them over, and until then pods of this node go on through the owner.
    */
-  takeOver(ips: readonly Ip[]): void {
-    this.#make(ips.map(addressBytes));
+  takeOver(ips: readonly Ip[], isPrepared = false): void {
+    this.#make(ips.map(addressBytes), isPrepared);
   }
 
   /**
@@ -195,13 +195,14 @@ export class Mirror {
   }
 
   /** Makes what was told of EIPs and is not made yet. */
-  #make(eips: readonly AddressBytes[]): void {
+  #make(eips: readonly AddressBytes[], isPrepared = false): void {
+    const own = this.#plan.replyMark;
     // Of connections that are made while nobody listens, the kernel never tells the end (nf_conntrack_events 2, its default).
     this.#watch(true);
     try {
       // All at once: each call opens a socket, and a gateway node may have thousands of EIPs.
-      const unmade = Iterator.from(eips).flatMap((eip) => this.#inbox.unmade(eip));
-      const { written, refused } = this.#deps.connections.put(unmade);
+      const unmade = Iterator.from(eips).flatMap((eip) => this.#inbox.unmade(eip, isPrepared ? own : undefined));
+      const { written, refused } = this.#deps.connections.put(unmade, own);
       this.#written += written;
       this.#refused += refused;
     } catch (error) {

@@ -4,11 +4,11 @@
  */
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
-import { readFileSync } from 'node:fs';
 import { isIPv6 } from 'node:net';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { Ip } from '../../core/ip/index.ts';
-import { createConnections, type TimeoutSeconds } from '../../dataplane/conntrack/connections.ts';
+import { createConnections } from '../../dataplane/conntrack/connections.ts';
+import { readTimeouts } from '../../dataplane/conntrack/timeouts.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
 import { Envelope } from '../thread/envelope.ts';
 import { createMachineClock } from '../thread/machine-clock.ts';
@@ -55,20 +55,6 @@ const VERSION = 2;
 const STATS_MS = 1_000;
 const randomNumber = (): number => randomInt(2 ** 48 - 1);
 
-/** What the kernel would give connections itself; its own defaults where it does not say. */
-const timeouts = (): TimeoutSeconds => ({
-  tcp: settingOf('nf_conntrack_tcp_timeout_established') ?? 432_000,
-  udp: settingOf('nf_conntrack_udp_timeout_stream') ?? 120,
-});
-
-const settingOf = (name: string): number | undefined => {
-  try {
-    return Number(readFileSync(`/proc/sys/net/netfilter/${name}`, 'utf8')) || undefined;
-  } catch {
-    return undefined;
-  }
-};
-
 // Both ends of the channel are in this folder; the types are those of mirror-thread.ts.
 const { node, address, port, keys } = workerData as MirrorThreadData;
 const parent = parentPort;
@@ -80,7 +66,7 @@ const libc = await loadLibc();
 const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', reuseAddr: true });
 const mirror = new Mirror({
   clock: createMachineClock(libc),
-  connections: createConnections({ libc, timeouts }),
+  connections: createConnections({ libc, timeouts: readTimeouts }),
   envelope: new Envelope({ node, version: VERSION, keys, randomNumber }),
   instance: randomNumber(),
   // A way that is down loses packets; the mirror is made for that.
@@ -96,7 +82,7 @@ const mirror = new Mirror({
 
 const take = ({ id, ips, waitMs }: Asked, answer: (taken: Taken) => void): void => {
   const make = (): void => {
-    mirror.takeOver(ips);
+    mirror.takeOver(ips, waitMs > 0);
     answer({ kind: 'taken', id });
   };
   if (waitMs === 0) make();

@@ -7,7 +7,7 @@ import { gatewayMark, markText, slotMark, snatMark } from '../../core/node/numbe
 import type { Gone } from '../../dataplane/conntrack/conntrack.ts';
 import { systemClock } from '../../runtime/process/clock.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import { createFakeNode, type FakeNode } from '../testing/fake-node.ts';
+import { createFakeNode, type FakeNode, noGate } from '../testing/fake-node.ts';
 import { gatewayNode } from '../testing/gateway-node.ts';
 import { Applier } from './applier.ts';
 import { nothingFound, readFound } from './restore.ts';
@@ -34,6 +34,7 @@ describe('Applier', () => {
         replaced: () => {},
       },
       found,
+      noGate,
     );
   const apply = (applier: Applier, desired: NodeDesired) =>
     applier.apply(desired, async (wanted) =>

@@ -14,13 +14,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { EgressError } from '../../api/error.ts';
 import { type Finding, finding } from '../../core/cluster/finding.ts';
-import { keysToCompare } from '../../core/incremental/change-log.ts';
 import type { Ip } from '../../core/ip/index.ts';
 import type { NetworkDesired, NodeDesired, NodeProblem, TableDesired } from '../../core/node/desired.ts';
-import { isSnatMark, SLOT_MASK } from '../../core/node/numbers.ts';
 import { isSameSet } from '../../core/values/equality.ts';
 import type { Kernel, KernelPart } from '../kernel/kernel.ts';
 import { ExistingConnections } from './existing.ts';
+import { type Connected, type GateNow, StaleConnections } from './stale-connections.ts';
 
 /** Told about what applying did. */
 export interface ApplierHooks {
@@ -49,22 +48,11 @@ export interface Applied {
 /** Puts a table in force, or one like it that the kernel takes; returns what it belongs to, undefined when none is. */
 export type SettleTable = (desired: NodeDesired) => Promise<NodeDesired | undefined>;
 
-/** What connections through this node may have. */
-export interface Connected {
-  readonly slots: ReadonlySet<number>;
-  readonly eips: ReadonlySet<Ip>;
-}
-
 /** What the kernel holds of ours when the agent starts, as far as applying goes. */
 export interface Standing extends Connected {
   readonly hasTable: boolean;
   /** Addresses of pods that it knew; undefined without a table. */
   readonly sources: ReadonlySet<Ip> | undefined;
-}
-
-/** What connections have, and the slots among them that leave from this node since their connections were looked at. */
-interface Settled extends Connected {
-  readonly here: ReadonlySet<number>;
 }
 
 /** Applies one NodeDesired after the other; never call `apply` twice at once. */
@@ -79,18 +67,17 @@ export class Applier {
   #covered: ReadonlySet<Ip> | undefined;
   /** True: nobody tells when others change that, so that it is told anew when everything is looked at. */
   #isCoverDoubted = false;
-  #connected: Settled;
   #hasTable: boolean;
   readonly #existing: ExistingConnections;
-  readonly #slotsIn = createSlotReader();
-  /** What `#connected` was read from. */
-  #forgottenFor: NodeDesired | undefined;
+  readonly #stale: StaleConnections;
+  /** What is in force, and the last table that the kernel took: `follow` may have been quicker than a pass. */
+  #inForce: NodeDesired | undefined;
+  #table: TableDesired | undefined;
 
-  constructor(kernel: Kernel, hooks: ApplierHooks, { slots, eips, hasTable, sources }: Standing) {
+  constructor(kernel: Kernel, hooks: ApplierHooks, { hasTable, sources, ...connected }: Standing, gate: GateNow) {
     this.#kernel = kernel;
     this.#hooks = hooks;
-    // The last agent may have died between its table and its connections, so those of every slot here are looked at once.
-    this.#connected = { slots, eips, here: new Set() };
+    this.#stale = new StaleConnections(kernel.conntrack, gate, connected);
     this.#hasTable = hasTable;
     this.#existing = new ExistingConnections(kernel.conntrack, sources);
   }
@@ -129,7 +116,8 @@ export class Applier {
     // Behind a gate, whoever opens it announces.
     const { refused } = this.#kernel.announcer.apply(inForce.table.settings.isGated ? [] : inForce.claims);
     problems.push(...untrimmed, ...refused.map(({ finding }) => problemOf(finding)));
-    const isForgotten = await this.#forgetConnections(inForce);
+    this.#inForce = inForce;
+    const isForgotten = await this.settleConnections();
     const isCut = await this.#cutConnections(inForce);
     return { desired: inForce, problems, isDone: isForgotten && isCut && problems.length === 0 };
   }
@@ -138,6 +126,7 @@ export class Applier {
   async applyTable(table: TableDesired): Promise<EgressError | undefined> {
     try {
       const { changed, drift, wasReplaced } = await this.#kernel.nftables.apply(table);
+      this.#table = table;
       if (wasReplaced) this.#hooks.replaced();
       if (drift.some((name) => lettingOut.test(name))) this.#existing.doubt();
       // What others have changed is put back together with what is to be changed anyway.
@@ -183,36 +172,24 @@ export class Applier {
     return refused.map(({ path, message }) => problemOf(finding('SysctlRefused', `${path} is not set: ${message}.`)));
   }
 
-  /** Until they are forgotten, packets of these connections are dropped; so a failure can wait. */
-  async #forgetConnections(desired: NodeDesired): Promise<boolean> {
-    const { table } = desired;
-    const last = this.#forgottenFor;
-    if (table.elements.slot_fwd === last?.table.elements.slot_fwd && isSameEips(desired, last)) return true;
-    const { slots, eips, here } = this.#connected;
-    const { before, touched, ...slotsNow } = this.#slotsIn(table.elements.slot_fwd);
-    // An EIP that was lost may come back in a moment, and its connections with it: they stay while it lies ready here.
-    const now = { ...slotsNow, eips: eipsIn(desired) };
-    // While no agent was there, any slot may have left here. A node without EIPs has translated nothing.
-    const wereHere = last === undefined && eips.size > 0 ? slots : here;
-    const some = slots === before ? touched : slots.union(now.slots);
-    const gone = {
-      slots: [...some].filter((slot) => slots.has(slot) && !now.slots.has(slot)),
-      eips: without(eips, now.eips),
-      here: [...some].filter((slot) => now.here.has(slot) && !here.has(slot) && slots.has(slot)),
-      elsewhere: [...some].filter((slot) => wereHere.has(slot) && !now.here.has(slot) && now.slots.has(slot)),
-    };
+  /** Says which EIPs this node owns by now, whenever that changes. */
+  owns(eips: ReadonlySet<Ip>): void {
+    this.#stale.owns(eips);
+  }
+
+  /**
+   * Sees to it that connections leave where their slots do: in each pass, and at once when EIPs have another owner or a gate has opened.
+   * False when it is to be tried again.
+   */
+  async settleConnections(): Promise<boolean> {
+    const [desired, table] = [this.#inForce, this.#table];
+    if (desired === undefined || table === undefined) return true;
     try {
-      if (Object.values(gone).some(({ length }) => length > 0)) await this.#kernel.conntrack.forget(gone);
-      this.#connected = now;
-      this.#forgottenFor = desired;
+      // An EIP that was lost may come back in a moment, and its connections with it: they stay while it lies ready here.
+      await this.#stale.settle({ table, eips: eipsIn(desired), gated: gatedIn(desired) });
       return true;
     } catch (error) {
       if (!(error instanceof EgressError)) throw error;
-      this.#connected = {
-        slots: slots.union(now.slots),
-        eips: eips.union(now.eips),
-        here: here.intersection(now.here),
-      };
       this.#hooks.forgetFailed(error);
       return false;
     }
@@ -238,49 +215,12 @@ export class Applier {
   }
 }
 
-/** The slots that a kernel forwards. */
-export const slotsOf = (slotForward: ReadonlyMap<string, string>): ReadonlySet<number> =>
-  createSlotReader()(slotForward).slots;
-
-/**
- * Makes a function that reads which slots a kernel forwards, and which of them leave from its node; and with which of them that is
- * other than at its last call, when it gave `before`: it reads nothing else.
- */
-const createSlotReader = () => {
-  let last: ReadonlyMap<string, string> = new Map();
-  let [slots, here] = [new Set<number>(), new Set<number>()];
-  return (forward: ReadonlyMap<string, string>) => {
-    const [before, touched] = [slots, new Set<number>()];
-    [slots, here] = [new Set(slots), new Set(here)];
-    for (const mark of keysToCompare(last, forward)) {
-      const way = forward.get(mark);
-      if (way === last.get(mark)) continue;
-      const slot = slotIn(mark);
-      touched.add(slot);
-      if (way === undefined) slots.delete(slot);
-      else slots.add(slot);
-      if (way !== undefined && isSnatMark(Number.parseInt(way, 16))) here.add(slot);
-      else here.delete(slot);
-    }
-    last = forward;
-    return { slots, here, before, touched };
-  };
-};
-
 /** What others may have changed in the table so that connections of pods began without their policies. */
 const lettingOut = /^(table|chains|(pod|net|dst|dflt|cluster)[46])$/;
-
-const slotIn = (mark: string): number => Number.parseInt(mark, 16) & SLOT_MASK;
-
-const without = <T>(some: ReadonlySet<T>, others: ReadonlySet<T>): T[] =>
-  some === others ? [] : [...some].filter((one) => !others.has(one));
 
 /** The EIPs that are in use on a node or lie ready there. */
 const eipsIn = ({ claims, expected, standbys }: NodeDesired): ReadonlySet<Ip> =>
   new Set([...claims, ...expected, ...standbys].map(({ ip }) => ip));
-
-const isSameEips = (a: NodeDesired, b: NodeDesired): boolean =>
-  a.claims === b.claims && a.expected === b.expected && a.standbys === b.standbys;
 
 /** Those that only the gate may open. */
 const gatedIn = (desired: NodeDesired): ReadonlySet<Ip> =>

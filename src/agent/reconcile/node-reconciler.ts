@@ -76,6 +76,8 @@ export class Keeper {
   /** Owners as the kernel has them. */
   #owners: Owners = asRecorded;
   #inForce: InForce = nothingInForce;
+  /** What this node does for EIPs, as connections were told of it. */
+  #holds: NodeOwnership['holds'] | undefined;
 
   constructor(deps: KeeperDeps) {
     this.#deps = deps;
@@ -103,21 +105,30 @@ export class Keeper {
   }
 
   /**
-   * Sends packets to owners that are others than a moment ago, at once and without a pass; the next one finds it done.
-   * True when something was to be done. Rejects only for bugs; what the kernel refuses is left to the pass.
+   * Sends packets to owners that are others than a moment ago, at once and without a pass; the next one finds it done. Then what is open from
+   * pods of this node goes there too: each moment in which it does not may cost one of their packets.
+   * True when packets go elsewhere now. Rejects only for bugs; what the kernel refuses is left to the pass.
    */
   async follow(): Promise<boolean> {
-    const { applier, gathering } = this.#deps;
+    const { applier, gathering, steward } = this.#deps;
     const { desired } = this.#inForce;
+    const holds = steward.ownership()?.holds;
+    if (holds !== this.#holds) {
+      this.#holds = holds;
+      applier.owns(new Set(holds?.values().flatMap(({ eip, mode }) => (mode === 'owned' ? [eip] : []))));
+    }
     if (desired === undefined) return false;
     const table = this.#tableNow(desired, gathering.gather().policies, this.#owners);
-    if (table === desired.table) return false;
-    const refused = await applier.applyTable(table).catch((error: unknown) => {
-      if (!(error instanceof EgressError)) throw error;
-      return error;
-    });
-    if (refused === undefined) this.#inForce = { ...this.#inForce, desired: { ...desired, table } };
-    return refused === undefined;
+    if (table !== desired.table) {
+      const refused = await applier.applyTable(table).catch((error: unknown) => {
+        if (!(error instanceof EgressError)) throw error;
+        return error;
+      });
+      if (refused !== undefined) return false;
+      this.#inForce = { ...this.#inForce, desired: { ...desired, table } };
+    }
+    await applier.settleConnections();
+    return table !== desired.table;
   }
 
   /** The table of what was decided with these owners, but with the owners of this moment. */

@@ -7,7 +7,7 @@ import type { TunnelView } from '../../core/cluster/view.ts';
 import { type Ip, parseIp } from '../../core/ip/index.ts';
 import { GATEWAY_NUMBERS, gatewayTable } from '../../core/node/numbers.ts';
 import type { Kernel } from '../kernel/kernel.ts';
-import { slotsOf } from './applier.ts';
+import { slotsOf } from './stale-connections.ts';
 
 /** What was found. */
 export interface Found {

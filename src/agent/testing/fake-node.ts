@@ -11,6 +11,7 @@ import { memoryStateFile } from '../../dataplane/state-file.ts';
 import { createFakeSysctls, type FakeSysctls } from '../../dataplane/sysctl/testing/fake-sysctls.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Kernel } from '../kernel/kernel.ts';
+import type { GateNow } from '../reconcile/stale-connections.ts';
 
 /** What a node is made of; a test meddles with the parts. It has eth0 with 10.6.0.11 and fd06::11. */
 export interface FakeNode {
@@ -23,6 +24,9 @@ export interface FakeNode {
   /** The kernel as a new agent finds it: what the agents before have made is still there. */
   kernel(): Kernel;
 }
+
+/** No EIP is behind a gate. */
+export const noGate: GateNow = { isOpen: () => true, isCarried: () => false };
 
 /** A node that has just booted. */
 export const createFakeNode = async (clock: Clock): Promise<FakeNode> => {

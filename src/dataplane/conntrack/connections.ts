@@ -13,6 +13,7 @@ import { type AddressBytes, type Connection, type ConnectionKey, protocolOf, pro
 import { attributes, WORTHY } from './ctnetlink.ts';
 import { entryIn, type Heard, heardIn } from './heard.ts';
 import { REQUEST_BYTES, Requests } from './requests.ts';
+import type { TimeoutSeconds } from './timeouts.ts';
 
 export interface Connections {
   /** Calls back for each connection that there is. Throws CONNTRACK_FAILED; then it has called back for some of them. */
@@ -23,9 +24,10 @@ export interface Connections {
    * Makes connections; may be called twice with the same ones. What another node had is right, so what is in its way here goes: a
    * connection of the same name with another translation, as pods of this node have that used another gateway node, and one
    * that has got the port of the EIP. One that is here already is open again, whatever this node remembers of it: it
-   * may have gone on elsewhere since. Throws CONNTRACK_FAILED; then some may be there.
+   * may have gone on elsewhere since. Those with the mark `own` are of pods of this node: they are exchanged and keep their mark, and
+   * where there is none of the name, the next packet of the pod makes one. Throws CONNTRACK_FAILED; then some may be there.
    */
-  put(connections: Iterable<Connection>): PutOutcome;
+  put(connections: Iterable<Connection>, own?: number): PutOutcome;
   /**
    * Forgets the TCP connections of EIPs that are over and only remembered; returns how many there were. Their names are used again, and
    * packets of the new ones would be judged by the old. Throws CONNTRACK_FAILED; then some may be left.
@@ -50,9 +52,6 @@ export interface PutOutcome {
   /** Refused by the kernel: above all, the table is full. */
   readonly refused: number;
 }
-
-/** How long the kernel keeps a connection that carries no packet. */
-export type TimeoutSeconds = Readonly<Record<'tcp' | 'udp', number>>;
 
 export interface ConnectionsDeps {
   readonly libc: Libc;
@@ -173,12 +172,12 @@ export const createConnections = ({ libc, timeouts }: ConnectionsDeps): Connecti
         close: () => socket.close(),
       };
     },
-    put: (connections) =>
+    put: (connections, own) =>
       ask('make connections', (socket) => {
         const table = new Table(socket, timeouts());
         let outcome: PutOutcome = { written: 0, refused: 0 };
         for (const some of chunksOf(connections, AT_ONCE)) {
-          const { written, refused } = table.put(some);
+          const { written, refused } = table.put(some, own);
           outcome = { written: outcome.written + written, refused: outcome.refused + refused };
         }
         return outcome;
@@ -197,11 +196,13 @@ class Table {
     this.#timeouts = timeouts;
   }
 
-  put(connections: readonly Connection[]): PutOutcome {
+  put(all: readonly Connection[], own: number | undefined): PutOutcome {
+    const ofPodsHere = all.filter(({ mark }) => mark === own);
+    const connections = ofPodsHere.length === 0 ? all : all.filter(({ mark }) => mark !== own);
     const errors = this.#create(connections);
-    const taken = connections.filter((_, index) => errors.get(index) === EEXIST);
-    if (taken.length === 0) return { written: connections.length - errors.size, refused: errors.size };
-    const different = this.#compare(taken);
+    const taken = [...connections.filter((_, index) => errors.get(index) === EEXIST), ...ofPodsHere];
+    if (taken.length === 0) return { written: all.length - errors.size, refused: errors.size };
+    const different = this.#compare(taken, own);
     const same = new Set(taken.map(({ key }) => key)).difference(new Set(different.map(({ key }) => key)));
     this.#requests.clear();
     for (const key of same) if (protocolOf(key) === protocols.tcp) this.#requests.reopen(0, key, this.#timeouts.tcp);
@@ -211,8 +212,8 @@ class Table {
     }
     // In one call: packets of these connections come meanwhile, and the first one would make an entry of its own.
     const again = this.#create(different, false);
-    const refused = errors.size - taken.length + again.size;
-    return { written: connections.length - refused, refused };
+    const refused = errors.size - (taken.length - ofPodsHere.length) + again.size;
+    return { written: all.length - refused, refused };
   }
 
   /** Those that ended meanwhile are answered as not found, which is what was wanted. */
@@ -240,8 +241,8 @@ class Table {
     return errors;
   }
 
-  /** Those that are not there as they should be, each with the mark that it gets. */
-  #compare(taken: readonly Connection[]): Connection[] {
+  /** Those that are not there as they should be, each with the mark that it gets; without those of pods of this node that are not there at all. */
+  #compare(taken: readonly Connection[], own: number | undefined): Connection[] {
     this.#requests.clear();
     for (const [index, { key }] of taken.entries()) this.#requests.get(index + 1, key);
     must('make connections', this.#socket.send(this.#requests.bytes));
@@ -252,6 +253,7 @@ class Table {
     });
     return taken.flatMap((wanted) => {
       const found = foundByKey.get(wanted.key);
+      if (found === undefined && wanted.mark === own) return [];
       if (found?.eip === wanted.eip && found.eipPort === wanted.eipPort) return [];
       // A pod of this node knows its slot; whoever had the connection only knows this node.
       const isOfPodHere = found !== undefined && kindOf(found.mark) === SLOT_KIND;

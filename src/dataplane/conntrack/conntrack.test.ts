@@ -12,7 +12,7 @@ conntrackConformance('fake', async () => {
     conntrack,
     connect: async (slot) => conntrack.connect(slot),
     translate: async (eip) => conntrack.translate(eip),
-    redirect: async (slot, eip) => conntrack.redirect(slot, eip),
+    redirect: async (slot, eip, state) => conntrack.redirect(slot, eip, state),
     open: async (source, destination, mark) => conntrack.open(source, destination, mark),
     count: async () => conntrack.count,
     [Symbol.asyncDispose]: async () => {},
@@ -48,9 +48,15 @@ test('only slots that connections carry are forgotten, many with one program', a
     cut: none,
     commands,
   });
-  await conntrack.forget({ slots: [1, 299, 300, 0x3fff], eips: [], here: [], elsewhere: [] });
+  await conntrack.forget({ slots: [1, 299, 300, 0x3fff], eips: [], here: [], elsewhere: [], carried: [] });
   assert.deepEqual(told, ['-D -m 0x26000001\n-D -m 0x2600012b\n']);
-  await conntrack.forget({ slots: Array.from({ length: 1000 }, (_, slot) => slot), eips: [], here: [], elsewhere: [] });
+  await conntrack.forget({
+    slots: Array.from({ length: 1000 }, (_, slot) => slot),
+    eips: [],
+    here: [],
+    elsewhere: [],
+    carried: [],
+  });
   assert.deepEqual(
     told.slice(1).map((text) => text.trim().split('\n').length),
     [128, 128, 44],
@@ -67,7 +73,7 @@ test('a single slot is forgotten without a look first', async () => {
     cut: none,
     commands,
   });
-  await conntrack.forget({ slots: [0x3fff], eips: [], here: [], elsewhere: [] });
+  await conntrack.forget({ slots: [0x3fff], eips: [], here: [], elsewhere: [], carried: [] });
   assert.deepEqual(told, ['-D -m 0x26003fff\n']);
 });
 
@@ -75,7 +81,7 @@ test('a program that fails or is missing is an error with a code', async () => {
   const programs = programsWith([], [], 127, 'spawn conntrack ENOENT');
   const conntrack = createConntrack({ programs, readProc: noFiles, forgetStrays: none, cut: none, commands });
   for (const slots of [[1], [1, 2]]) {
-    await assert.rejects(conntrack.forget({ slots, eips: [], here: [], elsewhere: [] }), {
+    await assert.rejects(conntrack.forget({ slots, eips: [], here: [], elsewhere: [], carried: [] }), {
       code: 'CONNTRACK_FAILED',
       message: 'cannot forget the connections of slots and EIPs: spawn conntrack ENOENT',
     });

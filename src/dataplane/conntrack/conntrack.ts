@@ -16,7 +16,7 @@ import type { ForgetStrays } from './stale-connections.ts';
 
 export interface Conntrack {
   /**
-   * Forgets the connections of what is gone, of both families; returns how many there were. Rejects with CONNTRACK_FAILED;
+   * Forgets the connections of what is gone, and changes those of what leaves elsewhere, of both families; returns how many there were. Rejects with CONNTRACK_FAILED;
    * then some may be left, and it can be called again.
    */
   forget(gone: Gone): Promise<number>;
@@ -34,8 +34,10 @@ export interface Gone {
   readonly eips: readonly Ip[];
   /** Slots that leave from this node: connections of theirs that keep their source left through another one before. */
   readonly here: readonly number[];
-  /** Slots that left from this node and leave elsewhere: connections of theirs that have an EIP would leave with it twice. */
+  /** Slots that left from this node and leave elsewhere: connections of theirs that have an EIP keep their source from now on. */
   readonly elsewhere: readonly number[];
+  /** The same, while this node still carries their EIP: those that no other node can know stay as they are. */
+  readonly carried: readonly number[];
 }
 
 export interface ConntrackUsage {
@@ -88,7 +90,7 @@ export const createConntrack = ({ programs, readProc, forgetStrays, cut, command
   };
 
   return {
-    forget: async ({ slots, eips, here, elsewhere }) => {
+    forget: async ({ slots, eips, here, elsewhere, carried }) => {
       // One look spares a walk for each slot that has no connection.
       const found = slots.length > 1 ? await look() : undefined;
       const busy = slots.filter((slot) => found?.has(slotMark(slot)) ?? true);
@@ -97,8 +99,9 @@ export const createConntrack = ({ programs, readProc, forgetStrays, cut, command
         // Replies come to the EIP, so it is the destination of that direction.
         ...eips.map((ip) => `-D -f ipv${familyOf(ip)} --reply-dst ${ip}`),
       ];
-      const hasTurned = here.length + elsewhere.length > 0;
-      let forgotten = hasTurned ? forgetStrays({ here: new Set(here), elsewhere: new Set(elsewhere) }) : 0;
+      const turned = { here: new Set(here), elsewhere: new Set(elsewhere), carried: new Set(carried) };
+      const hasTurned = here.length + elsewhere.length + carried.length > 0;
+      let forgotten = hasTurned ? forgetStrays(turned) : 0;
       for (let start = 0; start < lines.length; start += AT_ONCE) {
         forgotten += await forgetSome(lines.slice(start, start + AT_ONCE));
       }

@@ -15,9 +15,11 @@ import {
   type Message,
   NETFILTER_BYTES,
 } from '../netlink/message.ts';
-import { type AddressBytes, addressIn, protocols } from './connection.ts';
+import { type AddressBytes, addressIn, type Connection, protocolOf, protocols } from './connection.ts';
 import { attributes, messages, status } from './ctnetlink.ts';
+import { heardIn } from './heard.ts';
 import { REQUEST_BYTES, Requests } from './requests.ts';
+import { readTimeouts } from './timeouts.ts';
 
 /** An entry: who asked whom, who answers whom, and the connection mark. */
 export interface RawEntry {
@@ -32,8 +34,11 @@ export interface RawEntry {
   readonly mark: number;
 }
 
-/** What becomes of an entry: it is forgotten, gets another connection mark, or (undefined) stays as it is. */
-export type Fate = 'forget' | { readonly mark: number } | undefined;
+/**
+ * What becomes of an entry: it is forgotten, gets another connection mark, or (undefined) stays as it is. `keepSource`: it is translated
+ * no more, because another node does that from now on; one that could not be carried on there is forgotten or stays.
+ */
+export type Fate = 'forget' | { readonly mark: number } | { readonly keepSource: 'or forget' | 'or stay' } | undefined;
 export type FateOf = (entry: RawEntry) => Fate;
 
 /** The address that bytes are; undefined for what is none. */
@@ -67,7 +72,8 @@ export const changeEntries = (
 interface Found {
   readonly family: number;
   readonly name: Buffer;
-  readonly fate: Exclude<Fate, undefined>;
+  /** Forgotten, and made anew with its own source; or just forgotten; or marked. */
+  readonly become: 'forgotten' | { readonly mark: number } | { readonly kept: Connection };
 }
 
 const list = (
@@ -96,10 +102,18 @@ const list = (
 };
 
 const change = (socket: NetfilterSocket, some: readonly Found[]): void => {
-  const requests = new Requests(some.length * REQUEST_BYTES);
-  for (const { family, name, fate } of some) {
-    if (fate === 'forget') requests.deleteRaw(0, family, name);
-    else requests.markRaw(0, family, name, fate.mark);
+  const requests = new Requests(some.length * 2 * REQUEST_BYTES);
+  const timeouts = readTimeouts();
+  for (const { family, name, become } of some) {
+    if (become !== 'forgotten' && 'mark' in become) {
+      requests.markRaw(0, family, name, become.mark);
+      continue;
+    }
+    requests.deleteRaw(0, family, name);
+    if (become === 'forgotten') continue;
+    // In one call. A packet that comes in between makes the very same connection, and the next request is refused.
+    const isTcp = protocolOf(become.kept.key) === protocols.tcp;
+    requests.createKept(0, become.kept, isTcp ? timeouts.tcp : timeouts.udp);
   }
   const refused = socket.send(requests.bytes);
   if (refused !== 0) throw failed(errorText(refused));
@@ -108,7 +122,8 @@ const change = (socket: NetfilterSocket, some: readonly Found[]): void => {
 };
 
 /** An entry that something becomes of; undefined for any other. */
-const foundIn = (bytes: Buffer, { type, start, end }: Message, fateOf: FateOf): Found | undefined => {
+const foundIn = (bytes: Buffer, message: Message, fateOf: FateOf): Found | undefined => {
+  const { type, start, end } = message;
   if (type !== messages.new) return undefined;
   const family = bytes[start + HEADER_BYTES] ?? 0;
   const width = family === AF_INET ? 4 : 16;
@@ -132,11 +147,20 @@ const foundIn = (bytes: Buffer, { type, start, end }: Message, fateOf: FateOf): 
     isOpenTcp: protocol === protocols.tcp && (bits & status.seenReply) !== 0,
     mark,
   });
-  if (fate === undefined) return undefined;
+  const become = fate && becomeOf(bytes, message, fate);
+  if (become === undefined) return undefined;
   // The number says that it is this very entry, and not one of the same name that has come since.
   const parts = [bytes.subarray(original - ATTRIBUTE_BYTES, originalEnd)];
   if (number !== 0) parts.push(bytes.subarray(number - ATTRIBUTE_BYTES, number + 4));
-  return { family, name: Buffer.concat(parts), fate };
+  return { family, name: Buffer.concat(parts), become };
+};
+
+const becomeOf = (bytes: Buffer, message: Message, fate: Exclude<Fate, undefined>): Found['become'] | undefined => {
+  if (fate === 'forget') return 'forgotten';
+  if ('mark' in fate) return fate;
+  const heard = heardIn(bytes, message);
+  if (heard?.kind === 'open') return { kept: heard.connection };
+  return fate.keepSource === 'or forget' ? 'forgotten' : undefined;
 };
 
 const failed = (why: string): EgressError =>

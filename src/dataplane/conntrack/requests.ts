@@ -99,10 +99,7 @@ export class Requests {
 
   /** Makes a connection as if its packets had come through here; refused if there is one of that name. */
   create(sequence: number, { key, eip, eipPort, mark }: Connection, timeoutSeconds: number): void {
-    this.#message(messages.new, CREATE_ONLY, sequence, familyOf(key), () => {
-      this.#tuple(attributes.original, key, false);
-      // Replies as they would come without translation: the kernel turns them round itself and notes that it translates.
-      this.#tuple(attributes.reply, key, true);
+    this.#create(sequence, key, mark, timeoutSeconds, () =>
       this.#nested(attributes.sourceTranslation, () => {
         const [least, most] = eip.length === 4 ? [1, 2] : [4, 5];
         this.#text(least, eip);
@@ -111,7 +108,21 @@ export class Requests {
           this.#number16(1, eipPort);
           this.#number16(2, eipPort);
         });
-      });
+      }),
+    );
+  }
+
+  /** Makes a connection that keeps its source, as those that another node translates; refused if there is one of that name. */
+  createKept(sequence: number, { key, mark }: Pick<Connection, 'key' | 'mark'>, timeoutSeconds: number): void {
+    this.#create(sequence, key, mark, timeoutSeconds, () => {});
+  }
+
+  #create(sequence: number, key: ConnectionKey, mark: number, timeoutSeconds: number, translation: () => void): void {
+    this.#message(messages.new, CREATE_ONLY, sequence, familyOf(key), () => {
+      this.#tuple(attributes.original, key, false);
+      // Replies as they would come without translation: the kernel turns them round itself and notes that it translates.
+      this.#tuple(attributes.reply, key, true);
+      translation();
       this.#number32(attributes.status, status.confirmed | status.assured | status.seenReply);
       this.#number32(attributes.timeout, timeoutSeconds);
       this.#number32(attributes.mark, mark);

@@ -14,7 +14,7 @@
  * sleep but while something moves: each chain that is called costs every packet.
  */
 import { type Ip, ipBytes, isIpv4, isIpv6 } from '../../core/ip/index.ts';
-import { KIND_MASK, markText, REPLY_KIND, TUNNELLED_KIND } from '../../core/node/numbers.ts';
+import { KIND_MASK, markText, REPLY_KIND, SNAT_KIND, TUNNELLED_KIND } from '../../core/node/numbers.ts';
 import { TABLE } from '../nft/stored.ts';
 import type { SetContent, TableState } from './set-batch.ts';
 
@@ -44,7 +44,9 @@ const words = {
  * yet, so that the copy still has the EIP: an entry that has heard both sides before (assured) is an old one or has this
  * answer already, and then nobody minds the copy. `hand_over` comes when the address of an answer to a known connection
  * was translated back, so that what still has the EIP is unknown; and before `arrive` of the main table, which would drop
- * it. `pass_on` comes after `arrive`, which takes answers from the tunnel for those to pods of this node.
+ * it. `pass_on` comes after `arrive`, which takes answers from the tunnel for those to pods of this node. Such a pod gets its answer also if it
+ * belongs to no connection: the other node still, or already, translates it back, while this one has not, or has already, the
+ * connection with the EIP (ADR 0046). A copy meets no chain of forward and is not translated.
  */
 export const movesScript = (device: string): string =>
   movesTables
@@ -72,6 +74,8 @@ export const movesScript = (device: string): string =>
         `add chain ${place} pass_on { type filter hook prerouting priority dstnat + 15; policy accept; }`,
         `flush chain ${place} pass_on`,
         `add rule ${place} pass_on iifname "${device}" ct direction reply ct mark and ${markText(KIND_MASK)} == ${markText(REPLY_KIND)} meta mark set ct mark`,
+        // An answer to a pod of this node whose connection is translated here by now. The main table has marked it so, and would drop it.
+        `add rule ${place} pass_on iifname "${device}" meta mark ${markText(SNAT_KIND)} meta mark set 0 dup to ${family} daddr drop`,
       ];
     })
     .concat('')

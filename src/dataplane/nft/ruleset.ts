@@ -49,6 +49,10 @@ const slotAs = (kind: number): string => `meta mark set meta mark and ${markText
 const CLAMP = 'tcp flags & (syn | rst) == syn jump clamp';
 const drop = (reason: DropReason): string => `meta mark set ${markText(dropReasons[reason])} goto dropped`;
 const ALONE = markText(LEAVE_ALONE);
+/** What leaves here under slot 0, which nothing has. */
+const NO_SLOT = markText(SNAT_KIND);
+/** What came through the tunnel and is an answer: nodes send answers with slot 0. */
+const IS_ANSWER = `meta mark and ${markText(SLOT_MASK)} == 0`;
 /** To the node itself, such as a DNS server on it, and what is not routed at all. */
 const NOT_ROUTED = 'fib daddr type { local, broadcast, anycast, multicast }';
 
@@ -119,21 +123,40 @@ export const chainsFor = ({ device, parent, port, mss, isGated, isStrict }: Tabl
     rules: [`${kindOf('meta mark', TUNNELLED_KIND)} notrack`],
   },
   {
-    // The second rule is `known` and `forward_slot` for nearly every packet of a policy: each chain on its way costs it more
-    // than a rule. A bystander pays for four rules; only its first packet is looked up.
+    // A connection keeps the translation that it got: one that has an EIP of this node leaves here, also in the moment in which its
+    // slot leaves through another node already, and the gate says whether it may. The third rule is `known` and `forward_slot`
+    // for nearly every packet of a policy: each chain on its way costs it more than a rule. A bystander pays for five rules; only
+    // its first packet is looked up.
     name: 'arrive',
     hook: 'type filter hook prerouting priority dstnat + 10',
     rules: [
       `iifname "${device}" goto from_tunnel`,
+      `ct status snat ct direction original ${kindOf('ct mark', SLOT_KIND)} goto translated`,
       `${kindOf('ct mark', SLOT_KIND)} ct direction original meta mark set ct mark map @slot_fwd return`,
       `${IS_OURS} goto known`,
       'ct state vmap { established : return, related : return, new : goto classify, untracked : goto untracked, invalid : goto stateless }',
     ],
   },
   {
+    name: 'translated',
+    // A slot that is gone leaves nowhere.
+    rules: [
+      `meta mark set ct mark map @slot_fwd meta mark set ct mark and ${markText(SLOT_MASK)} or ${markText(SNAT_KIND)} return`,
+      'goto forward_slot',
+    ],
+  },
+  {
     name: 'from_tunnel',
-    // A packet without a connection has no direction.
-    rules: ['ct direction original goto from_worker', 'ct direction reply goto to_pod', drop('tunnel_stateless')],
+    // A packet without a connection has no direction. An answer of a connection that is translated here by now looks like one, or like
+    // the first packet of another connection; under slot 0 it gets no EIP and is dropped, but while the EIP moves the pod
+    // gets a copy (src/dataplane/gate/moves.ts).
+    rules: [
+      'ct direction original goto from_worker',
+      'ct direction reply goto to_pod',
+      `${IS_ANSWER} ip daddr @pod4 meta mark set ${NO_SLOT} return`,
+      `${IS_ANSWER} ip6 daddr @pod6 meta mark set ${NO_SLOT} return`,
+      drop('tunnel_stateless'),
+    ],
   },
   {
     name: 'from_worker',
@@ -310,6 +333,7 @@ export const chainsFor = ({ device, parent, port, mss, isGated, isStrict }: Tabl
     name: 'into_tunnel',
     rules: [
       CLAMP,
+      `oifname "${device}" ${kindOf('meta mark', REPLY_KIND)} meta mark set ${markText(TUNNELLED_KIND)} return`,
       `oifname "${device}" ${slotAs(TUNNELLED_KIND)} return`,
       `${kindOf('meta mark', SLOT_KIND)} ${drop('astray')}`,
       'ip daddr @pod4 return',

@@ -12,8 +12,8 @@ export interface World extends AsyncDisposable {
   connect(slot: number | undefined): Promise<void>;
   /** Makes a connection that leaves with an EIP. */
   translate(eip: Ip): Promise<void>;
-  /** Makes a connection that carries a slot and leaves with an EIP. */
-  redirect(slot: number, eip: Ip): Promise<void>;
+  /** Makes a connection that carries a slot and leaves with an EIP; `talked`: both sides have spoken, so that it can go on elsewhere. */
+  redirect(slot: number, eip: Ip, state?: 'talked'): Promise<void>;
   /** Makes a connection from a source to a destination that a Service may have chosen, with a connection mark. */
   open(source: Ip, destination: Ip, mark: number): Promise<void>;
   /** How many connections there are. */
@@ -33,9 +33,12 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
     withWorld('connections of the slots that are gone are forgotten, and no others', async (world) => {
       for (const slot of [1, 2, 3, 0x3fff, undefined]) await world.connect(slot);
       assert.equal(await world.count(), 10);
-      assert.equal(await world.conntrack.forget({ slots: [2, 0x3fff], eips: [], here: [], elsewhere: [] }), 4);
+      assert.equal(
+        await world.conntrack.forget({ slots: [2, 0x3fff], eips: [], here: [], elsewhere: [], carried: [] }),
+        4,
+      );
       assert.equal(await world.count(), 6);
-      assert.equal(await world.conntrack.forget({ slots: [1, 3], eips: [], here: [], elsewhere: [] }), 4);
+      assert.equal(await world.conntrack.forget({ slots: [1, 3], eips: [], here: [], elsewhere: [], carried: [] }), 4);
       assert.equal(await world.count(), 2, 'what carries no slot stays');
     });
 
@@ -44,7 +47,7 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
         await world.translate(ip(text));
       await world.connect(1);
       const eips = [ip('192.0.2.100'), ip('2001:db8::101'), ip('192.0.2.102')];
-      assert.equal(await world.conntrack.forget({ slots: [], eips, here: [], elsewhere: [] }), 2);
+      assert.equal(await world.conntrack.forget({ slots: [], eips, here: [], elsewhere: [], carried: [] }), 2);
       assert.equal(await world.count(), 4);
     });
 
@@ -55,9 +58,15 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
         await world.redirect(1, ip('192.0.2.100'));
         for (const text of ['192.0.2.100', '2001:db8::100']) await world.redirect(2, ip(text));
         await world.connect(3);
-        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2], elsewhere: [] }), 2);
+        assert.equal(
+          await world.conntrack.forget({ slots: [], eips: [], here: [1, 2], elsewhere: [], carried: [] }),
+          2,
+        );
         assert.equal(await world.count(), 5, 'what leaves with its EIP stays, and slot 3 leaves elsewhere');
-        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [1, 2], elsewhere: [] }), 0);
+        assert.equal(
+          await world.conntrack.forget({ slots: [], eips: [], here: [1, 2], elsewhere: [], carried: [] }),
+          0,
+        );
       },
     );
 
@@ -69,20 +78,41 @@ export const conntrackConformance = (name: string, open: () => Promise<World>): 
           for (const text of ['192.0.2.100', '2001:db8::100']) await world.redirect(slot, ip(text));
         }
         await world.translate(ip('192.0.2.100'));
-        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [], elsewhere: [1] }), 2);
+        assert.equal(await world.conntrack.forget({ slots: [], eips: [], here: [], elsewhere: [1], carried: [] }), 2);
         assert.equal(await world.count(), 7);
       },
     );
 
+    withWorld(
+      'of slots that leave elsewhere now, connections in which both sides have spoken go on with their own source',
+      async (world) => {
+        const eips = [ip('192.0.2.100'), ip('2001:db8::100')];
+        for (const slot of [1, 2]) {
+          for (const eip of eips) {
+            await world.redirect(slot, eip);
+            await world.redirect(slot, eip, 'talked');
+          }
+        }
+        const none = { slots: [], eips: [], here: [], elsewhere: [], carried: [] };
+        assert.equal(await world.conntrack.forget({ ...none, carried: [1] }), 2);
+        assert.equal(await world.count(), 8, 'while the EIP is carried here, the others stay');
+        assert.equal(await world.conntrack.forget({ ...none, carried: [1] }), 0);
+        assert.equal(await world.conntrack.forget({ ...none, elsewhere: [1, 2] }), 6);
+        assert.equal(await world.count(), 4, 'then they are forgotten');
+        assert.equal(await world.conntrack.forget({ ...none, elsewhere: [1, 2] }), 0);
+        assert.equal(await world.conntrack.forget({ ...none, here: [1, 2] }), 4, 'all four keep their source');
+      },
+    );
+
     withWorld('a slot without connections is no failure', async ({ conntrack }) => {
-      assert.equal(await conntrack.forget({ slots: [7], eips: [], here: [], elsewhere: [] }), 0);
-      assert.equal(await conntrack.forget({ slots: [], eips: [], here: [], elsewhere: [] }), 0);
+      assert.equal(await conntrack.forget({ slots: [7], eips: [], here: [], elsewhere: [], carried: [] }), 0);
+      assert.equal(await conntrack.forget({ slots: [], eips: [], here: [], elsewhere: [], carried: [] }), 0);
     });
 
     withWorld('many slots at once', async (world) => {
       for (const slot of [1, 150, 300]) await world.connect(slot);
       const slots = Array.from({ length: 300 }, (_, index) => index + 1);
-      assert.equal(await world.conntrack.forget({ slots, eips: [], here: [], elsewhere: [] }), 6);
+      assert.equal(await world.conntrack.forget({ slots, eips: [], here: [], elsewhere: [], carried: [] }), 6);
       assert.equal(await world.count(), 0);
     });
 

@@ -93,6 +93,22 @@ export const connectionsConformance = (name: string, open: () => Promise<Connect
       assert.deepEqual(await world.read(before.key), { mark: slotMark(5), leavesAs: '10.9.0.100 5000' });
     });
 
+    withWorld(
+      'of a pod of this node only what is there is exchanged: what is not is made by its next packet',
+      async (world) => {
+        for (const family of [4, 6] as const) await world.talk(sampleConnection({ family, mark: slotMark(5) }), 'kept');
+        const wanted = ([4, 6] as const).flatMap((family) => [
+          sampleConnection({ family, eipPort: 5000 }),
+          sampleConnection({ family, port: 4001 }),
+        ]);
+        assert.deepEqual(world.connections.put(wanted, replyMark(17)), { written: 4, refused: 0 });
+        const [first, second, third, fourth] = await Promise.all(wanted.map(({ key }) => world.read(key)));
+        assert.deepEqual(first, { mark: slotMark(5), leavesAs: '10.9.0.100 5000' });
+        assert.deepEqual(third, { mark: slotMark(5), leavesAs: 'fd09::e:100 5000' });
+        assert.deepEqual([second, fourth], [undefined, undefined]);
+      },
+    );
+
     withWorld('a connection that was made too early with another port gets the right one', async (world) => {
       const early = sampleConnection({ eipPort: 4000 });
       await world.talk(early);

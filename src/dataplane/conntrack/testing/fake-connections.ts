@@ -49,8 +49,9 @@ export const createFakeConnections = (): FakeConnections => {
     entries.delete(key);
     over.delete(key);
   };
-  const put = (wanted: Connection): void => {
+  const put = (wanted: Connection, own: number | undefined): void => {
     const found = entries.get(wanted.key);
+    if (found === undefined && wanted.mark === own) return;
     over.delete(wanted.key);
     if (found?.eip === wanted.eip && found.eipPort === wanted.eipPort) return;
     const holder = holderOf(wanted);
@@ -116,9 +117,9 @@ export const createFakeConnections = (): FakeConnections => {
       for (const key of gone) remove(key);
       return gone.length;
     },
-    put: (connections) => {
+    put: (connections, own) => {
       const all = [...connections];
-      for (const wanted of all) put(wanted);
+      for (const wanted of all) put(wanted, own);
       return { written: all.length, refused: 0 };
     },
   };

@@ -6,6 +6,8 @@ import type { Conntrack, ConntrackUsage } from '../conntrack.ts';
 interface Connection {
   readonly slot: number | undefined;
   readonly eip: Ip | undefined;
+  /** Both sides have spoken. */
+  readonly hasTalked?: boolean;
   /** Who opened it, to whom, and its mark; absent for those that are told by slot or EIP. */
   readonly ends?: { readonly source: Ip; readonly destination: Ip; readonly mark: number };
 }
@@ -19,8 +21,8 @@ export interface FakeConntrack extends Conntrack {
   connect(slot: number | undefined): void;
   /** Makes a connection that leaves with an EIP, and carries no slot because it came through the tunnel. */
   translate(eip: Ip): void;
-  /** Makes a connection that carries a slot and leaves with an EIP. */
-  redirect(slot: number, eip: Ip): void;
+  /** Makes a connection that carries a slot and leaves with an EIP; `talked`: both sides have spoken. */
+  redirect(slot: number, eip: Ip, state?: 'talked'): void;
   /** The slots of the connections that there are, but for those that only have an EIP. */
   readonly slots: readonly (number | undefined)[];
   /** The EIPs of the connections that there are. */
@@ -44,7 +46,7 @@ export const createFakeConntrack = (): FakeConntrack => {
     },
     connect: (slot) => add({ slot, eip: undefined }, { slot, eip: undefined }),
     translate: (eip) => add({ slot: undefined, eip }),
-    redirect: (slot, eip) => add({ slot, eip }),
+    redirect: (slot, eip, state) => add({ slot, eip, hasTalked: state === 'talked' }),
     get slots() {
       return connections.filter(({ slot, eip }) => slot !== undefined || eip === undefined).map(({ slot }) => slot);
     },
@@ -55,14 +57,19 @@ export const createFakeConntrack = (): FakeConntrack => {
       return connections.length;
     },
     usage: { limit: 262_144, insertFailed: 0, dropped: 0 },
-    forget: async ({ slots, eips, here, elsewhere }) => {
-      const before = connections.length;
-      connections = connections.filter(({ slot, eip }) => {
-        if (eip !== undefined && eips.includes(eip)) return false;
-        const turned = eip === undefined ? here : elsewhere;
-        return slot === undefined || !(slots.includes(slot) || turned.includes(slot));
+    forget: async ({ slots, eips, here, elsewhere, carried }) => {
+      let count = 0;
+      connections = connections.flatMap((connection) => {
+        const { slot, eip, hasTalked } = connection;
+        const isGone = (eip !== undefined && eips.includes(eip)) || (slot !== undefined && slots.includes(slot));
+        const isKept = slot !== undefined && eip === undefined && here.includes(slot);
+        const hasLeft = slot !== undefined && eip !== undefined && [...elsewhere, ...carried].includes(slot);
+        const canGoOn = hasLeft && hasTalked === true;
+        if (!isGone && !isKept && !canGoOn && !(hasLeft && elsewhere.includes(slot))) return [connection];
+        count += 1;
+        return canGoOn && !isGone ? [{ slot, eip: undefined, hasTalked }] : [];
       });
-      return before - connections.length;
+      return count;
     },
     cut: async (cutOf) => {
       looks += 1;
