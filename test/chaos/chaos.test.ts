@@ -18,7 +18,8 @@ import { askAll } from '../../lab/observer/questions.ts';
 import { processesOn } from '../../lab/power.ts';
 import { ip } from '../../src/core/testing/address.ts';
 import { eip, ways } from '../e2e/egress-world.ts';
-import { FailoverWorld, watched } from '../e2e/failover-world.ts';
+import { FailoverWorld, type PlacedFlow, watched } from '../e2e/failover-world.ts';
+import { podOn } from '../e2e/gateway-pods.ts';
 import { talker } from '../e2e/talker.ts';
 import { tellOfLab } from '../e2e/witness.ts';
 import { newScene, type Random, randomOf, type Scene, type Standing, strike } from './faults.ts';
@@ -26,6 +27,7 @@ import { newScene, type Random, randomOf, type Scene, type Standing, strike } fr
 const seed = Number(process.env.SALLYPORT_SEED ?? 20261115);
 const minutes = Number(process.env.SALLYPORT_MINUTES ?? 5);
 const clients = ['one', 'two', 'three'];
+const gateways = ['gateway-1', 'gateway-2'];
 const labName = 'e2e-chaos';
 const egctl = join(import.meta.dirname, '..', '..', 'bin', 'egctl');
 const churned = 8;
@@ -43,13 +45,14 @@ const askEveryMs = 50;
 
 describe('chaos', () => {
   let world: FailoverWorld;
+  let onGateways: { readonly streams: readonly RunningStream[]; readonly flows: readonly PlacedFlow[] };
+  onGateways = { streams: [], flows: [] };
   const random = randomOf(seed);
   tellOfLab(labName);
   before(async () => {
     // Also pods on nodes that boot never leave with another address: agents are strict, and these pods wait for them.
     world = await FailoverWorld.start(labName, { set: ['config.feature.strictPodStart=true'] });
-    const gateways = world.lab.status.nodes.filter(({ gateway }) => gateway);
-    await world.lab.apply(...gateways.map(({ name }) => talker(`talker-${name}`, name)));
+    await world.lab.apply(...gateways.map((name) => talker(`talker-${name}`, name)));
   });
   after(() => world?.stop());
 
@@ -175,8 +178,9 @@ describe('chaos', () => {
     });
     for (const client of clients) await world.egress.untilSource(client, watched);
     const quietMs = Date.now();
+    await expectGatewayPods(place, quietMs);
     await until({ what: 'two seconds of answers', limitMs: 30_000, explain: () => place }, async () => {
-      const tallies = await Promise.all(streams.map((stream) => stream.tally()));
+      const tallies = await Promise.all([...streams, ...onGateways.streams].map((stream) => stream.tally()));
       return tallies.every(({ lastAskedAtMs = 0 }) => lastAskedAtMs > quietMs + 2_000);
     });
     await world.meetNodes();
@@ -198,13 +202,34 @@ describe('chaos', () => {
     }
     assert.equal(world.observer.lostFrames, 0);
     assert.deepEqual(await world.egress.strangersAsking(watched), [], place);
-    const explained = clients.map(async (client) => {
+    const explained = [...clients, ...gateways.map(podOn)].map(async (client) => {
       const argv = [egctl, 'why', `shop/${client}`, '--to', world.lab.status.outside.ipv4];
       const { code, stdout, stderr } = await run(argv, { env: { KUBECONFIG: world.lab.kubeconfig } });
       assert.equal(code, 0, `${stdout}${stderr}\n${place}`);
     });
     await Promise.all(explained);
     return longestMs;
+  };
+
+  /**
+   * Pods on gateway nodes have a way out, and so has UDP that has kept its port since the last quiet point, if their node has not booted. They
+   * begin anew each time.
+   */
+  const expectGatewayPods = async (place: string, quietMs: number): Promise<void> => {
+    const nodes = await world.meetGatewayPods();
+    assert.deepEqual(nodes, gateways, place);
+    for (const { flow, place: where } of onGateways.flows) {
+      const read = () => flow.report().catch(() => undefined);
+      const wait = { what: `UDP${where} that has kept its port`, limitMs: 10_000, explain: () => place };
+      await until(wait, async () => {
+        const report = await read();
+        return report === undefined || report.kind !== 'udp' || (report.lastHeardAtMs ?? 0) > quietMs;
+      });
+      await flow.stop().catch(() => {});
+    }
+    for (const stream of onGateways.streams) await stream.stop().catch(() => {});
+    const started = await world.startGatewayStreams(nodes);
+    onGateways = { streams: started.map(({ stream }) => stream), flows: await world.startGatewayFlows(nodes) };
   };
 
   /** Who used an address for how long, in the first seconds after a time, for whoever has to find out why: how it began and how it ended. */

@@ -146,6 +146,7 @@ describe('failover of policies with the address of their gateway node', () => {
     const drained = await serverOf(...nodes);
     const drain = {
       name: 'drain',
+      leavesPods: true,
       strike: (lab: FailoverWorld['lab'], node: string) => annotate(lab, node, 'true'),
       heal: (lab: FailoverWorld['lab'], node: string) => annotate(lab, node, 'false'),
     };

@@ -91,6 +91,7 @@ export const describeReturn = (worldOf: () => FailoverWorld): void => {
         backAtMs = Date.now();
       },
       async () => Date.now() > backAtMs + afterMs,
+      { without: lost },
     );
     tellOutages(context, trial);
     for (const one of [watched.ipv4, watched.ipv6]) {

@@ -75,6 +75,7 @@ describe('failover where processors are short', () => {
       const loss = await world.during(
         () => world.lab.power('off', lost),
         (atMs) => world.hasLeft(lost, atMs),
+        { without: lost },
       );
       tell(context, loss);
       for (const { afterMs } of loss.handOvers) assert.ok(afterMs <= lossLimitMs, `taken over after ${afterMs} ms`);

@@ -11,12 +11,15 @@ import type { RunningFlow, RunningStream } from '../../lab/inside/pod-client.ts'
 import type { Lab } from '../../lab/lab.ts';
 import { Observer } from '../../lab/observer/observer.ts';
 import { EgressWorld, eip, type Way, type WorldOptions, ways } from './egress-world.ts';
+import { GatewayPods } from './gateway-pods.ts';
 
 /** The EIP of everything that is watched. */
 export const watched = eip(100);
 export const policyKey = 'shop/all';
 const pools = { ipv4: ['10.77.0.100-10.77.0.109'], ipv6: ['fd77::100-fd77::109'] };
 const askEveryMs = 20;
+// Each gateway node adds its own, and a machine has few cores.
+const gatewayEveryMs = 40;
 // A connection whose first packet is lost is tried again by the kernel after a second: one answered later was lost.
 const lateMs = 900;
 const flowEveryMs = 20;
@@ -62,6 +65,7 @@ export const told = ({ suffered, flows, handOvers }: Trial) => ({
 export class FailoverWorld {
   readonly egress: EgressWorld;
   readonly observer: Observer;
+  readonly #gatewayPods: GatewayPods;
   readonly #nodeByMac = new Map<string, string>();
   // One of its own for each trial: those of the last one may still be remembered as closing. No system chooses these.
   #localPort = 20_000;
@@ -70,13 +74,14 @@ export class FailoverWorld {
   private constructor(egress: EgressWorld) {
     this.egress = egress;
     this.observer = new Observer(egress.lab);
+    this.#gatewayPods = new GatewayPods(egress);
   }
 
   get lab(): Lab {
     return this.egress.lab;
   }
 
-  /** A lab with a policy and its clients: two on a worker, so that their ports can clash, and one on another. */
+  /** A lab with a policy and its clients: two on a worker, so that their ports can clash, one on another, and one on each gateway node. */
   static async start(name: string, options: WorldOptions = {}): Promise<FailoverWorld> {
     const egress = await EgressWorld.start(name, options);
     try {
@@ -94,6 +99,7 @@ export class FailoverWorld {
       await egress.untilPolicy(policyKey, 'Programmed', 'True');
       for (const client of ['one', 'two', 'three']) await egress.untilSource(client, watched);
       const world = new FailoverWorld(egress);
+      await world.#gatewayPods.meet();
       await world.meetNodes();
       await world.untilElected();
       await egress.lab.resetCounts();
@@ -130,11 +136,17 @@ export class FailoverWorld {
 
   /**
    * Does something while everything is watched, and returns what was seen. `settled` is asked until it says that what was done
-   * has had its effect; then new connections have to be answered for a second and every flow to be heard, or be dead.
+   * has had its effect; then new connections have to be answered for a second and every flow to be heard, or be dead. Pods on the
+   * node `without` take no part: nothing is promised to those of a node that has lost its power or all its ways.
    */
-  async during(act: () => Promise<void>, settled: (sinceMs: number) => boolean | Promise<boolean>): Promise<Trial> {
-    const streams = await this.#startStreams();
-    const flows = await this.#startFlows();
+  async during(
+    act: () => Promise<void>,
+    settled: (sinceMs: number) => boolean | Promise<boolean>,
+    { without }: { readonly without?: string | undefined } = {},
+  ): Promise<Trial> {
+    const gateways = (await this.meetGatewayPods()).filter((node) => node !== without);
+    const streams = await this.#startStreams(gateways);
+    const flows = await this.#startFlows(gateways);
     const startedAtMs = Date.now();
     try {
       await act();
@@ -144,17 +156,17 @@ export class FailoverWorld {
         const tallies = await Promise.all(streams.map(({ stream }) => stream.tally()));
         return tallies.every(({ lastAskedAtMs = 0 }) => lastAskedAtMs > settledAtMs + lateMs + askEveryMs);
       });
-      const reports = await Promise.all(flows.map((flow) => ended(flow, settledAtMs)));
+      const reports = await Promise.all(flows.map(({ flow }) => ended(flow, settledAtMs)));
       const suffered: Suffered[] = [];
-      for (const { stream, way } of streams) suffered.push(sufferedIn(nameOf(way), await stream.stop(), startedAtMs));
+      for (const { stream, name } of streams) suffered.push(sufferedIn(name, await stream.stop(), startedAtMs));
       return {
         suffered,
-        flows: reports.map((report) => outcomeOf(report, settledAtMs)),
+        flows: reports.map((report, index) => outcomeOf(report, flows[index]?.place ?? '', settledAtMs)),
         handOvers: this.handOversSince(startedAtMs),
       };
     } catch (error) {
       for (const { stream } of streams) await stream.stop().catch(() => {});
-      for (const flow of flows) await flow.stop().catch(() => {});
+      for (const { flow } of flows) await flow.stop().catch(() => {});
       throw error;
     }
   }
@@ -176,9 +188,20 @@ export class FailoverWorld {
     });
   }
 
-  /** New connections over both families all the time, and how many of them have failed so far. */
-  async startAsking(): Promise<{ failed: () => Promise<number>; stop: () => Promise<void> }> {
-    const streams: RunningStream[] = [];
+  /** Waits until the pods on gateway nodes run again and leave with the EIP, as far as it can be; the nodes of those that do. */
+  async meetGatewayPods(): Promise<readonly string[]> {
+    const living = await this.#gatewayPods.living(watched);
+    if (!this.#hasApi || living.length === this.#gatewayPods.size) return living;
+    await this.#gatewayPods.meet();
+    return this.#gatewayPods.living(watched);
+  }
+
+  /** New connections over both families all the time, also from pods on these gateway nodes; and how many of them have failed so far. */
+  async startAsking(
+    gateways: readonly string[] = [],
+  ): Promise<{ failed: () => Promise<number>; stop: () => Promise<void> }> {
+    const onGateways = await this.startGatewayStreams(gateways);
+    const streams = onGateways.map(({ stream }) => stream);
     for (const family of [4, 6] as const) {
       const question = this.egress.question({ transport: 'tcp', family }, { limitMs: lateMs });
       streams.push(await this.egress.client('three').stream(question, { everyMs: askEveryMs, isKept: false }));
@@ -265,12 +288,22 @@ export class FailoverWorld {
     });
   }
 
-  async #startStreams(): Promise<{ way: Way; stream: RunningStream }[]> {
-    const streams: { way: Way; stream: RunningStream }[] = [];
+  /** New connections all the time, from pods on these gateway nodes. */
+  startGatewayStreams(gateways: readonly string[]): Promise<{ name: string; stream: RunningStream }[]> {
+    return this.#gatewayPods.startStreams(gateways, { limitMs: lateMs, everyMs: gatewayEveryMs });
+  }
+
+  /** Connections that are kept, of each kind over each family, from pods on these gateway nodes. */
+  startGatewayFlows(gateways: readonly string[]): Promise<PlacedFlow[]> {
+    return this.#gatewayPods.startFlows(gateways, gatewayEveryMs);
+  }
+
+  async #startStreams(gateways: readonly string[]): Promise<{ name: string; stream: RunningStream }[]> {
+    const streams = await this.startGatewayStreams(gateways);
     for (const way of ways) {
       const question = this.egress.question(way, { limitMs: lateMs });
       const stream = await this.egress.client('three').stream(question, { everyMs: askEveryMs, isKept: false });
-      streams.push({ way, stream });
+      streams.push({ name: nameOf(way), stream });
     }
     await until({ what: 'streams to be answered', limitMs: 10_000 }, async () => {
       const tallies = await Promise.all(streams.map(({ stream }) => stream.tally()));
@@ -279,14 +312,15 @@ export class FailoverWorld {
     return streams;
   }
 
-  /** One connection of each kind over each family, and two with the same port, of which the gateway remaps one. */
-  async #startFlows(): Promise<RunningFlow[]> {
-    const flows: RunningFlow[] = [];
+  /** One connection of each kind over each family, and two with the same port, of which the gateway remaps one; and from gateway nodes. */
+  async #startFlows(gateways: readonly string[]): Promise<PlacedFlow[]> {
+    const flows: PlacedFlow[] = await this.startGatewayFlows(gateways);
     this.#localPort += 1;
     const clash = { localPort: this.#localPort };
     for (const host of [addresses.outside.ipv4, addresses.outside.ipv6]) {
       const open = async (client: string, kind: FlowReport['kind'], port: number, more: object = {}) => {
-        flows.push(await this.egress.client(client).flow({ kind, host, port, everyMs: flowEveryMs, ...more }));
+        const flow = await this.egress.client(client).flow({ kind, host, port, everyMs: flowEveryMs, ...more });
+        flows.push({ place: '', flow });
       };
       await Promise.all([
         open('one', 'ping-pong', ports.tcp, clash),
@@ -298,13 +332,19 @@ export class FailoverWorld {
     }
     const openedAtMs = Date.now();
     await until({ what: 'every flow to be in use for a while', limitMs: 10_000 }, async () => {
-      const reports = await Promise.all(flows.map((flow) => flow.report()));
+      const reports = await Promise.all(flows.map(({ flow }) => flow.report()));
       return reports.every(({ kind, lastHeardAtMs = 0, localPort }) =>
         kind === 'upload' ? localPort > 0 : lastHeardAtMs > openedAtMs + establishedMs,
       );
     });
     return flows;
   }
+}
+
+/** A flow, and of pods on gateway nodes where it begins. */
+export interface PlacedFlow {
+  readonly place: string;
+  readonly flow: RunningFlow;
 }
 
 const nameOf = ({ transport, family }: Way): string => `${transport}${family}`;
@@ -319,10 +359,10 @@ async function ended(flow: RunningFlow, afterMs: number): Promise<FlowReport> {
   return flow.stop();
 }
 
-function outcomeOf(report: FlowReport, settledAtMs: number): FlowOutcome {
+function outcomeOf(report: FlowReport, place: string, settledAtMs: number): FlowOutcome {
   const { kind, host, localPort, seenAs, longestGap, lastHeardAtMs = 0, failure } = report;
   const isRemapped = seenAs.some((place) => !place.endsWith(`:${localPort}`));
-  const name = `${isRemapped && kind === 'ping-pong' ? 'remapped' : kind}${host.includes(':') ? 6 : 4}`;
+  const name = `${isRemapped && kind === 'ping-pong' ? 'remapped' : kind}${host.includes(':') ? 6 : 4}${place}`;
   const isHeard = lastHeardAtMs > settledAtMs;
   // One that is seen under two names was cut in two: the second half is another connection to the other end.
   const isKept = failure === undefined && isHeard && seenAs.length <= 1;
