@@ -7,8 +7,8 @@ import { fabric, inNamespace } from '../net/fabric.ts';
 export interface Cut {
   readonly from: string;
   readonly to: string;
-  /** `tunnel`: only packets of our tunnel are lost, all else passes. */
-  readonly what: 'everything' | 'tunnel';
+  /** `tunnel`: only packets of our tunnel are lost, all else passes. `ipv4`, `ipv6`: only that family, ARP with the one and ND with the other. */
+  readonly what: 'everything' | 'tunnel' | 'ipv4' | 'ipv6';
 }
 
 /** The same both ways. */
@@ -37,10 +37,16 @@ table bridge faults {
   }
   set tunnel { type ifname . ifname; ${elements('tunnel')}
   }
+  set ipv4 { type ifname . ifname; ${elements('ipv4')}
+  }
+  set ipv6 { type ifname . ifname; ${elements('ipv6')}
+  }
   chain forward {
     type filter hook forward priority filter; policy accept;
     meta iifname . meta oifname @everything drop
     meta iifname . meta oifname @tunnel udp dport ${tunnelPort} drop
+    meta iifname . meta oifname @ipv4 ether type { arp, ip } drop
+    meta iifname . meta oifname @ipv6 ether type ip6 drop
   }
 }
 `;

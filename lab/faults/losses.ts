@@ -46,3 +46,10 @@ export const losses: readonly Loss[] = [
     heal: healCuts,
   },
 ];
+
+/** The router is silent in one family. The node still has its tunnel and the other family. */
+export const silences: readonly Loss[] = (['ipv4', 'ipv6'] as const).map((family) => ({
+  name: `router silent in ${family}`,
+  strike: (lab, node) => setCuts(lab, bothWays(node, outside.name, family)),
+  heal: healCuts,
+}));

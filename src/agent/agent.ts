@@ -6,6 +6,7 @@
 import { EgressError } from '../api/error.ts';
 import { failoverNames } from '../api/names.ts';
 import type { EipConflict, PolicyView } from '../core/cluster/view.ts';
+import { type UplinkLoss, uplinkFinding } from '../core/node/uplink.ts';
 import type { ConfigSource } from '../runtime/config/source.ts';
 import { kubeLeaseStore } from '../runtime/control/lease-record.ts';
 import { Loop } from '../runtime/control/loop.ts';
@@ -80,6 +81,7 @@ export class Agent {
   #networkChangedAtMs: number | undefined;
   #conflicts: readonly EipConflict[] = [];
   readonly #detection = new Detection();
+  #uplinkLosses: readonly UplinkLoss[] = [];
   /** True from the time on that this node may own EIPs. */
   #isGateway = false;
 
@@ -103,6 +105,7 @@ export class Agent {
       outcome: () => this.#outcome,
       conflicts: () => this.#conflicts,
       silenceMs: () => this.#detection.silenceMs,
+      uplinkLosses: () => this.#uplinkLosses,
       mirror: () => mirroring.stats,
     });
     this.chronicle = new Chronicle({ node, events: deps.events, metrics: this.#metrics, clock, log });
@@ -296,7 +299,9 @@ export class Agent {
         this.#report();
         break;
       case 'uplink':
-        this.chronicle.uplink(happening);
+        this.chronicle.uplink(happening.losses, this.#uplinkLosses);
+        this.#uplinkLosses = happening.losses;
+        this.#report();
         break;
       case 'silence':
         this.#slow(happening);
@@ -338,7 +343,12 @@ export class Agent {
     this.#isGateway ||= this.#steward.isGateway();
     const { reportedMs: detectionMs } = this.#detection;
     const owning = { electorate, opened, nodeGroups, isGateway: this.#isGateway, conflicts, detectionMs };
-    this.#reporter.set(reportOf(outcome, owning), outcome.revisions, this.#steward.isSettled());
+    const unreached = this.#uplinkLosses.map((loss) => ({
+      finding: uplinkFinding(this.#deps.node, loss),
+      policy: undefined,
+    }));
+    const told = { ...outcome, problems: [...outcome.problems, ...unreached] };
+    this.#reporter.set(reportOf(told, owning), outcome.revisions, this.#steward.isSettled());
   }
 
   /** While nothing is under way, all that the caches hold is in the kernel, also what made no difference to it. */

@@ -269,6 +269,25 @@ describe('an agent that agrees with others', () => {
     await eventually('it is reported no more', () => status().report?.detectionMilliseconds === undefined);
   });
 
+  it('reports a family that is lost on an interface, tells people, and says when it is back', async () => {
+    const agent = await start();
+    thread().hooks.told({
+      kind: 'uplink',
+      losses: [{ interface: 'eth0', family: 6, cause: 'silent', nextHop: ip('fe80::1') }],
+    });
+    const lost = () => status().report?.problems?.find(({ reason }) => reason === 'UplinkLost');
+    await eventually('it is reported', () => lost() !== undefined);
+    assert.match(
+      lost()?.message ?? '',
+      /^Node a does not reach the outside in IPv6: router fe80::1 on eth0 is silent\./,
+    );
+    assert.match(await agent.metrics(), /sallyport_uplink_lost\{interface="eth0",family="ipv6"\} 1/);
+    assert.ok(agent.events.some(({ reason, type }) => reason === 'UplinkLost' && type === 'Warning'));
+    thread().hooks.told({ kind: 'uplink', losses: [] });
+    await eventually('it is reported no more', () => lost() === undefined);
+    assert.ok(agent.events.some(({ reason, type }) => reason === 'UplinkRestored' && type === 'Normal'));
+  });
+
   it('sends packets to a new owner, also when the API knows nothing of it', async () => {
     await start();
     const before = await slot();

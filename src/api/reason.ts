@@ -7,6 +7,7 @@ export const conditionTypes = {
   Programmed: 'Every kernel, or every proxy replica, that has to do with this generation of the object holds it.',
   Ready: 'The object can serve now.',
   Detected: 'Everything that was to be detected has been found.',
+  UplinkLost: 'EIPs do not reach the outside from the node in a family that they need. Absent otherwise.',
   Shadowed: 'Another policy wins for some or all of the traffic of this one. Absent otherwise.',
   Slowed: 'The node notices the loss of other nodes later than configured. Absent otherwise.',
   Limited:

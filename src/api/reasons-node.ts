@@ -118,6 +118,15 @@ export const nodeReasons = {
     'The node notices the loss of a gateway node later than configured, because it or nodes that it watches have too little processor. EIPs stay where they are meanwhile.',
     'Give the nodes more processor, or see what takes it; a minute after messages come in time again the condition is gone.',
   ),
+  UplinkLost: {
+    ...good(
+      'UplinkLost',
+      'An interface that EIPs need has no carrier, or its router is silent in one family. EIPs of that family go to a node that reaches the outside, if there is one.',
+      'Look at the interface and the router that the message names.',
+    ),
+    places: ['UplinkLost', 'Event'],
+  },
+  UplinkRestored: happened('An interface reaches the outside again in a family in which it did not.'),
   EipTakenOver: happened('A gateway node has taken over an EIP from a node that fell silent.'),
   OwnershipYielded: happened('A node has given up an EIP because another node owns it in a later epoch.'),
   DriftRepaired: happened('Rules, routes or addresses on a node were changed by somebody else and have been put back.'),

@@ -29,7 +29,7 @@ test('each has a sentence, something to do, and a place', () => {
   }
 });
 
-test('every condition type has a reason for True and, but for Shadowed, Slowed and Limited, one for another status', () => {
+test('every condition type has a reason for True and, but for Shadowed, Slowed, Limited and UplinkLost, one for another status', () => {
   const list = Object.values(reasons);
   for (const type of Object.keys(conditionTypes)) {
     const own = list.filter(({ places }) => places.some((place) => place === type));
@@ -37,7 +37,10 @@ test('every condition type has a reason for True and, but for Shadowed, Slowed a
       own.some(({ status }) => status === 'True'),
       type,
     );
-    assert.ok(['Shadowed', 'Slowed', 'Limited'].includes(type) || own.some(({ status }) => status !== 'True'), type);
+    assert.ok(
+      ['Shadowed', 'Slowed', 'Limited', 'UplinkLost'].includes(type) || own.some(({ status }) => status !== 'True'),
+      type,
+    );
   }
 });
 

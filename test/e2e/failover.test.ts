@@ -11,6 +11,7 @@ import { describeMany } from './failover-many.ts';
 import { describeMoves, tellOutages } from './failover-moves.ts';
 import { describePartitions } from './failover-partitions.ts';
 import { describeReturn, describeStalls } from './failover-stalls.ts';
+import { describeUplinks } from './failover-uplinks.ts';
 import { FailoverWorld, policyKey, type Trial, told, watched } from './failover-world.ts';
 import { tellOfLab } from './witness.ts';
 
@@ -137,6 +138,8 @@ describe('failover', () => {
   describeMoves(() => world);
 
   describePartitions(() => world);
+
+  describeUplinks(() => world);
 
   // Longer than the lease of the kernel and than the grace. 1, 5, 29 and 120 s are drawn in test/chaos.
   describeStalls(() => world, [35]);

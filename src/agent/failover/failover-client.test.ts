@@ -137,7 +137,7 @@ describe('Steward', () => {
     assert.equal(thread().addresses.size, 2);
     const [input] = thread().inputs;
     assert.ok(input?.kind === 'plan');
-    assert.deepEqual(input.plan.eips, [{ eip, epoch: 0, candidates: [owner, other] }]);
+    assert.deepEqual(input.plan.eips, [{ eip, addresses: [eip, pair], epoch: 0, candidates: [owner, other] }]);
     assert.deepEqual(input.plan.gateways, ['a', 'b']);
   });
 
@@ -270,7 +270,8 @@ describe('Steward', () => {
     assert.deepEqual([thread().data.held, gate.answered()], [[{ eip: key, epoch: 6, mode: 'owned' }], [key]]);
     const [input] = thread().inputs;
     assert.ok(input?.kind === 'plan');
-    assert.deepEqual(input.plan.eips, [{ eip: key, epoch: 0, candidates: [group.node, heir] }]);
+    const anywhere = { addresses: ['0.0.0.0', '::'] };
+    assert.deepEqual(input.plan.eips, [{ eip: key, ...anywhere, epoch: 0, candidates: [group.node, heir] }]);
     assert.deepEqual([...thread().ready], [[key, []]]);
     thread().hooks.told({ kind: 'hold', held: [{ eip: key, epoch: 7, mode: 'owned' }] });
     assert.equal(steward.ownership()?.owners.get(key), heir);

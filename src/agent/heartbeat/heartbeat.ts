@@ -1,10 +1,10 @@
 /** Heartbeat starts the thread in which the ownership protocol runs, and is the agent's end of the channel to it. */
 import type { MessagePort } from 'node:worker_threads';
+import type { UplinkPlace } from '../../core/node/uplink.ts';
 import type { Input } from '../../core/ownership/port.ts';
 import { AgentThread, type Listening } from '../thread/agent-thread.ts';
 import type { Hops, ReadyEips } from './gate-controller.ts';
 import type { FromThread, ThreadData, Tidings, ToThread } from './thread.ts';
-import type { UplinkPlace } from './uplink.ts';
 
 export type { Tidings } from './thread.ts';
 

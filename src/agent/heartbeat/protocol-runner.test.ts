@@ -30,7 +30,7 @@ describe('Driver', () => {
       askKernel: () => {},
       tell: (one) => told.push(one),
     });
-    driver.take({ kind: 'uplink', isUp: true });
+    driver.take({ kind: 'uplink', unreached: [] });
     await clock.advance(5_000);
     assert.deepEqual(told, []);
     const eips = [{ eip, epoch: 4, candidates: ['a'] }];

@@ -15,7 +15,7 @@ const numbers = (start: number) => {
 };
 const sealOf = (node: string, start: number, ...keys: Uint8Array[]): Seal =>
   new Seal({ node, keys: [keys[0] ?? key(1), ...keys.slice(1)], randomNumber: numbers(start) });
-const beat: Message = { kind: 'beat', sequence: 1, hasUplink: true };
+const beat: Message = { kind: 'beat', sequence: 1, unreached: [] };
 
 /** Carries a packet and everything that it makes the two send, until nobody has anything to say. */
 const carry = (packet: Uint8Array, sealByName: Readonly<Record<string, Seal>>, to: string): void => {

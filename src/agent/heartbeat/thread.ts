@@ -8,6 +8,7 @@ import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Ip } from '../../core/ip/index.ts';
+import type { UplinkLoss, UplinkPlace } from '../../core/node/uplink.ts';
 import type { Held, Input } from '../../core/ownership/port.ts';
 import { type TimingSettings, timingOf } from '../../core/ownership/timing.ts';
 import { createAnnouncer } from '../../dataplane/announce/announcer.ts';
@@ -26,7 +27,7 @@ import { Grip, type GripDeps, type Hops, type ReadyEips } from './gate-controlle
 import { knock } from './kernel-probe.ts';
 import { Driver, type Told } from './protocol-runner.ts';
 import { Seal } from './seal.ts';
-import { Uplink, type UplinkPlace } from './uplink.ts';
+import { Uplink } from './uplink.ts';
 
 /** What the thread is started with. */
 export interface ThreadData {
@@ -80,7 +81,8 @@ export type Tidings =
   | { readonly kind: 'opened'; readonly ips: readonly Ip[] }
   /** All EIPs owned here that a foreign machine claims, whenever they are others. */
   | { readonly kind: 'conflicts'; readonly conflicts: readonly Conflict[] }
-  | { readonly kind: 'uplink'; readonly isUp: boolean; readonly why: string };
+  /** All families that are lost on interfaces which EIPs need, whenever they are others. */
+  | { readonly kind: 'uplink'; readonly losses: readonly UplinkLoss[] };
 
 // Both ends of the channel are in this folder; the types are those of heartbeat.ts.
 const data = workerData as ThreadData;
@@ -172,10 +174,10 @@ const driver = new Driver({
 const uplink = new Uplink({
   clock,
   hasCarrier: (interfaceName) => hasCarrier(libc, interfaceName),
-  neighbours: createNeighbours(open),
-  onChange: (isUp, why) => {
-    tell({ kind: 'uplink', isUp, why });
-    driver.take({ kind: 'uplink', isUp });
+  createNeighbours: () => createNeighbours(open),
+  onChange: (unreached, losses) => {
+    tell({ kind: 'uplink', losses });
+    driver.take({ kind: 'uplink', unreached });
   },
 });
 parent.on('message', (message: ToThread) => {

@@ -1,57 +1,59 @@
 /**
- * Uplink notices when the outside is out of reach of this node: the carrier of its interface is gone, or its next hop does
- * not answer. Whether others reach it is not its question: the protocol asks them before an EIP moves for it.
+ * Uplink notices for which EIPs the outside is out of reach of this node: the carrier of an interface that they need is gone, or its
+ * router does not answer in their family. Whether others reach it is not its question: the protocol asks them before an EIP moves for it.
  */
-import type { Ip } from '../../core/ip/index.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { familyOfCidr, type Ip, type IpFamily } from '../../core/ip/index.ts';
+import type { UplinkLine, UplinkLoss, UplinkPlace, UplinkWay } from '../../core/node/uplink.ts';
+import type { Unreached } from '../../core/ownership/reach.ts';
 import type { Neighbours } from '../../dataplane/announce/neighbours.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
-
-/** The interface that leads outside, and the next hops there. */
-export interface UplinkPlace {
-  readonly interface: string;
-  /** One of each family at the most. */
-  readonly nextHops: readonly Ip[];
-}
 
 export interface UplinkDeps {
   readonly clock: Clock;
   readonly hasCarrier: (interfaceName: string) => boolean;
-  readonly neighbours: Neighbours;
-  readonly onChange: (isUp: boolean, why: string) => void;
+  /** One for each interface. */
+  readonly createNeighbours: () => Neighbours;
+  /** The networks whose EIPs do not reach the outside, and why, whenever they are others. */
+  readonly onChange: (unreached: readonly Unreached[], losses: readonly UplinkLoss[]) => void;
 }
 
 /** How often the carrier is looked at and next hops are asked; a router that is well answers within a millisecond. */
 const ASK_MS = 50;
 /** So many questions in a row without an answer are a loss: one lost packet, or two, are not. */
 const SILENT_ASKS = 3;
+/** What was lost counts as back when it was well for so long: a router that comes and goes would else move EIPs each time. */
+const BACK_MS = 1_000;
 
 export class Uplink {
   readonly #deps: UplinkDeps;
-  #place: UplinkPlace | undefined;
-  #isUp = true;
-  #hasCarrier = true;
-  /** Whom the last look has asked. */
-  #asked: ReadonlySet<Ip> = new Set();
-  /** How many questions in a row were not answered; a router that never answered proves nothing by it. */
-  #silent = new Map<Ip, number>();
-  readonly #answered = new Set<Ip>();
+  #ways: readonly UplinkWay[] = [];
+  readonly #lines = new Map<string, Line>();
+  #unreached: readonly Unreached[] = [];
+  #losses: readonly UplinkLoss[] = [];
   #cancel = (): void => {};
 
   constructor(deps: UplinkDeps) {
     this.#deps = deps;
   }
 
-  /** Watches this place from now on; undefined: none, and the uplink counts as there. */
+  /** Watches this place from now on; undefined: none, and everything counts as in reach. What is known of an interface that stays is kept. */
   watch(place: UplinkPlace | undefined): void {
     this.#cancel();
-    this.#place = place;
-    this.#silent = new Map();
-    this.#asked = new Set();
-    this.#hasCarrier = true;
-    if (place === undefined) {
-      this.#deps.neighbours.close();
-      this.#judge();
-    } else this.#look();
+    this.#ways = place?.ways ?? [];
+    const wanted = new Map(place?.lines.map((line) => [line.interface, line]));
+    for (const [name, line] of this.#lines) {
+      if (wanted.has(name)) continue;
+      line.close();
+      this.#lines.delete(name);
+    }
+    for (const [name, line] of wanted) {
+      const known = this.#lines.get(name) ?? new Line(name, this.#deps);
+      known.set(line);
+      this.#lines.set(name, known);
+    }
+    if (this.#lines.size > 0) this.#look();
+    else this.#judge();
   }
 
   /**
@@ -59,32 +61,156 @@ export class Uplink {
    * it, and a question counts as unanswered only when somebody has looked for the answer.
    */
   #look(): void {
-    const place = this.#place;
-    if (place === undefined) return;
-    const { clock, hasCarrier, neighbours } = this.#deps;
-    this.#hear(neighbours.heard());
-    this.#hasCarrier = hasCarrier(place.interface);
-    this.#asked = this.#hasCarrier ? neighbours.ask(place.interface, place.nextHops) : new Set();
+    for (const line of this.#lines.values()) line.look();
     this.#judge();
-    this.#cancel = clock.after(ASK_MS, () => this.#look());
-  }
-
-  #hear(heard: ReadonlySet<Ip>): void {
-    for (const ip of this.#place?.nextHops ?? []) {
-      if (heard.has(ip)) {
-        this.#answered.add(ip);
-        this.#silent.set(ip, 0);
-      } else if (this.#asked.has(ip)) this.#silent.set(ip, (this.#silent.get(ip) ?? 0) + 1);
-    }
+    this.#cancel = this.#deps.clock.after(ASK_MS, () => this.#look());
   }
 
   #judge(): void {
-    const known = (this.#place?.nextHops ?? []).filter((ip) => this.#answered.has(ip));
-    const isSilent = known.length > 0 && known.every((ip) => (this.#silent.get(ip) ?? 0) >= SILENT_ASKS);
-    const isUp = this.#hasCarrier && !isSilent;
-    if (isUp === this.#isUp) return;
-    this.#isUp = isUp;
-    const why = this.#hasCarrier ? `the next hop ${known.join(' and ')} is silent` : 'the interface has no carrier';
-    this.#deps.onChange(isUp, isUp ? '' : why);
+    const unreached = distinct(this.#ways.flatMap((way) => this.#unreachedBy(way)));
+    const lineLosses = [...this.#lines.values()].flatMap((line) => line.losses);
+    const losses = [...lineLosses, ...this.#goneWays(lineLosses)];
+    if (isDeepStrictEqual(unreached, this.#unreached) && isDeepStrictEqual(losses, this.#losses)) return;
+    this.#unreached = unreached;
+    this.#losses = losses;
+    this.#deps.onChange(unreached, losses);
+  }
+
+  /** What is lost without a line that is. */
+  #goneWays(known: readonly UplinkLoss[]): readonly UplinkLoss[] {
+    const found: UplinkLoss[] = [];
+    for (const { network, announcedOn, leavesBy, isGone } of this.#ways) {
+      const [family, name] = [familyOfCidr(network), announcedOn[0] ?? leavesBy];
+      const isTold = [...known, ...found].some((one) => one.interface === name && one.family === family);
+      if (isGone && name !== undefined && !isTold) {
+        found.push({ interface: name, family, cause: 'route', nextHop: undefined });
+      }
+    }
+    return found;
+  }
+
+  #unreachedBy({ network, announcedOn, leavesBy, isGone }: UplinkWay): Unreached[] {
+    if (isGone) return [{ network, isLost: true }];
+    const stateOn = (name: string): State => this.#lines.get(name)?.stateOf(familyOfCidr(network)) ?? 'well';
+    const heardOn = announcedOn.map(stateOn);
+    const isHeardBy = (...states: readonly State[]): boolean =>
+      heardOn.length === 0 || heardOn.some((state) => states.includes(state));
+    const leaving = leavesBy === undefined ? 'well' : stateOn(leavesBy);
+    if (leaving === 'lost' || !isHeardBy('well', 'unknown')) return [{ network, isLost: true }];
+    return leaving === 'unknown' || !isHeardBy('well') ? [{ network, isLost: false }] : [];
+  }
+}
+
+/** Without networks of families that are there as a whole with the same word. */
+const distinct = (unreached: readonly Unreached[]): readonly Unreached[] =>
+  unreached.filter(
+    ({ network, isLost }) =>
+      network.endsWith('/0') ||
+      !unreached.some(
+        (other) =>
+          other.network.endsWith('/0') &&
+          familyOfCidr(other.network) === familyOfCidr(network) &&
+          (other.isLost || !isLost),
+      ),
+  );
+
+/** `unknown`: its router has not answered yet, which proves nothing. */
+type State = 'well' | 'unknown' | 'lost';
+
+interface Watched {
+  readonly nextHop: Ip | undefined;
+  hasAnswered: boolean;
+  /** How many questions in a row were not answered. */
+  silent: number;
+  isLost: boolean;
+  /** Since when it is well again; undefined when it is not, or was never lost. */
+  wellSinceMs: number | undefined;
+}
+
+/** One interface. */
+class Line {
+  readonly #name: string;
+  readonly #deps: UplinkDeps;
+  readonly #neighbours: Neighbours;
+  readonly #watchedByFamily = new Map<IpFamily, Watched>();
+  #hasCarrier = true;
+  /** Whom the last look has asked. */
+  #asked: ReadonlySet<Ip> = new Set();
+
+  constructor(name: string, deps: UplinkDeps) {
+    this.#name = name;
+    this.#deps = deps;
+    this.#neighbours = deps.createNeighbours();
+  }
+
+  set({ families }: UplinkLine): void {
+    const wanted = new Map(families.map(({ family, nextHop }) => [family, nextHop]));
+    for (const family of this.#watchedByFamily.keys()) {
+      if (!wanted.has(family)) this.#watchedByFamily.delete(family);
+    }
+    for (const [family, nextHop] of wanted) {
+      const known = this.#watchedByFamily.get(family);
+      if (known !== undefined && known.nextHop === nextHop) continue;
+      // Of another router nothing is known; that the family was lost still is.
+      const { isLost, wellSinceMs } = known ?? { isLost: false, wellSinceMs: undefined };
+      this.#watchedByFamily.set(family, { nextHop, hasAnswered: false, silent: 0, isLost, wellSinceMs });
+    }
+  }
+
+  look(): void {
+    const heard = this.#neighbours.heard();
+    this.#hasCarrier = this.#deps.hasCarrier(this.#name);
+    for (const watched of this.#watchedByFamily.values()) {
+      this.#hear(watched, heard);
+      this.#judge(watched);
+    }
+    const hops = [...this.#watchedByFamily.values()].flatMap(({ nextHop }) => nextHop ?? []);
+    this.#asked = this.#hasCarrier ? this.#neighbours.ask(this.#name, hops) : new Set();
+  }
+
+  stateOf(family: IpFamily): State {
+    const watched = this.#watchedByFamily.get(family);
+    if (watched === undefined) return 'well';
+    if (watched.isLost) return 'lost';
+    return watched.nextHop === undefined || watched.hasAnswered ? 'well' : 'unknown';
+  }
+
+  get losses(): readonly UplinkLoss[] {
+    return [...this.#watchedByFamily]
+      .filter(([, { isLost }]) => isLost)
+      .map(([family, { nextHop }]) => {
+        const isSilent = this.#hasCarrier && nextHop !== undefined;
+        const why = isSilent
+          ? ({ cause: 'silent', nextHop } as const)
+          : ({ cause: 'carrier', nextHop: undefined } as const);
+        return { interface: this.#name, family, ...why };
+      });
+  }
+
+  close(): void {
+    this.#neighbours.close();
+  }
+
+  #hear(watched: Watched, heard: ReadonlySet<Ip>): void {
+    const { nextHop } = watched;
+    if (nextHop === undefined) return;
+    if (heard.has(nextHop)) {
+      watched.hasAnswered = true;
+      watched.silent = 0;
+    } else if (this.#asked.has(nextHop)) watched.silent += 1;
+    // A cable that is back is no router that is back.
+    if (!this.#hasCarrier) watched.silent = Math.max(watched.silent, SILENT_ASKS);
+  }
+
+  #judge(watched: Watched): void {
+    const nowMs = this.#deps.clock.monotonicMs();
+    const isSilent = watched.hasAnswered && watched.silent >= SILENT_ASKS;
+    if (!this.#hasCarrier || isSilent) {
+      watched.isLost = true;
+      watched.wellSinceMs = undefined;
+    } else if (watched.isLost) {
+      watched.wellSinceMs ??= nowMs;
+      if (nowMs - watched.wellSinceMs >= BACK_MS) watched.isLost = false;
+    }
   }
 }

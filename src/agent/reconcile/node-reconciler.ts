@@ -13,20 +13,14 @@ import { asRecorded, type Owners } from '../../core/node/bindings.ts';
 import { announcingInterfaces } from '../../core/node/claims.ts';
 import type { NodeDesired, NodeProblem, TableDesired } from '../../core/node/desired.ts';
 import { createNodePlanner } from '../../core/node/desired-for.ts';
-import {
-  type HostView,
-  type NodeInput,
-  type NodeOwnership,
-  type NodeSettings,
-  parentIn,
-} from '../../core/node/input.ts';
+import type { HostView, NodeInput, NodeOwnership, NodeSettings } from '../../core/node/input.ts';
 import { movedBetween, switchedTo } from '../../core/node/switching.ts';
 import { familiesIn } from '../../core/node/tunnel-ends.ts';
+import { createUplinkPlaces } from '../../core/node/uplink.ts';
 import type { ParentChoice } from '../../dataplane/ip/host.ts';
 import type { Network } from '../../dataplane/ip/network.ts';
 import type { PassResult } from '../../runtime/control/loop.ts';
 import type { Steward } from '../failover/failover-client.ts';
-import type { UplinkPlace } from '../heartbeat/uplink.ts';
 import type { Gathered, Gathering, Revisions } from '../inputs/gather.ts';
 import { nodeSettingsOf, parentChoiceOf } from '../inputs/settings.ts';
 import type { KernelPart } from '../kernel/kernel.ts';
@@ -68,6 +62,7 @@ export interface KeeperDeps {
 export class Keeper {
   readonly #deps: KeeperDeps;
   readonly #plan = createNodePlanner();
+  readonly #uplinkOf = createUplinkPlaces();
   #gatewayNumbers: ReadonlyMap<string, number>;
   #settings: NodeSettings | undefined;
   #host: { readonly view: HostView; readonly choice: ParentChoice } | undefined;
@@ -185,7 +180,7 @@ export class Keeper {
     const isSame = gathered.policies === this.#inForce.policies;
     this.#inForce = isSame ? { ...this.#inForce, desired } : { desired, revisions, policies: gathered.policies };
     // First, so that what is told waits for EIPs that this lets come.
-    this.#deps.steward.applied(desired, uplinkOf(host));
+    this.#deps.steward.applied(desired, this.#uplinkOf(host, desired));
     this.#tell(host, [...desired.problems, ...problems, ...isolation.problems()], true);
     return isDone ? 'done' : 'again';
   }
@@ -271,12 +266,6 @@ export class Keeper {
     return this.#host.view;
   }
 }
-
-/** Where the outside is: behind the interface of the tunnel, as long as nothing else is known. */
-const uplinkOf = (host: HostView): UplinkPlace | undefined => {
-  const parent = parentIn(host);
-  return parent && { interface: parent.name, nextHops: parent.nextHops };
-};
 
 /** What the kernel holds, and the policies that its versions stand for. */
 interface InForce extends Pick<Outcome, 'desired' | 'revisions'> {

@@ -47,6 +47,11 @@ export const agentMetricDefinitions = {
     help: '1 for each EIP of this node that another machine claims now, with the MAC address of that machine.',
     labels: ['eip', 'mac'],
   },
+  uplinkLost: {
+    name: 'sallyport_uplink_lost',
+    help: '1 for each interface and family (ipv4, ipv6) by which EIPs do not reach the outside from this node.',
+    labels: ['interface', 'family'],
+  },
   takeovers: {
     name: 'sallyport_failover_takeovers_total',
     help: 'EIPs that this node has come to own, by cause.',

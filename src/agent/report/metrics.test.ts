@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { policyKey } from '../../core/cluster/view.ts';
+import type { UplinkLoss } from '../../core/node/uplink.ts';
 import { ip } from '../../core/testing/address.ts';
 import { createFakeConntrack } from '../../dataplane/conntrack/testing/fake-conntrack.ts';
 import { createFakeNftables } from '../../dataplane/nft/testing/fake.ts';
@@ -37,6 +38,7 @@ const countingNode = async () => {
   });
   const kernel = { nftables, conntrack };
   const conflicts = () => [{ ip: ip('10.6.0.100'), mac: '66:00:00:00:00:99', interface: 'eth0' }];
+  const uplinkLosses = (): UplinkLoss[] => [{ interface: 'eth0', family: 6, cause: 'silent', nextHop: ip('fe80::1') }];
   createAgentMetrics({
     instruments,
     kernel,
@@ -45,6 +47,7 @@ const countingNode = async () => {
     policyBySlot: () => slots,
     outcome,
     conflicts,
+    uplinkLosses,
     silenceMs: () => 400,
     mirror,
   });
@@ -105,6 +108,11 @@ test('the mirror tells how it stands', async () => {
     'sallyport_mirror_events_total{kind="dropped"} 1',
     'sallyport_mirror_events_total{kind="reset"} 2',
   ]);
+});
+
+test('a family that is lost on an interface is shown', async () => {
+  const { lines } = await countingNode();
+  assert.deepEqual(await lines('sallyport_uplink_lost'), ['sallyport_uplink_lost{interface="eth0",family="ipv6"} 1']);
 });
 
 test('an EIP that another machine claims is shown with the MAC address of that machine', async () => {

@@ -5,6 +5,7 @@
 
 import type { EipConflict, PolicyKey } from '../../core/cluster/view.ts';
 import type { Ip } from '../../core/ip/index.ts';
+import type { UplinkLoss } from '../../core/node/uplink.ts';
 import type { Count, TableCounters } from '../../dataplane/nft/counters.ts';
 import type { LoopHooks } from '../../runtime/control/loop.ts';
 import { observeLoop } from '../../runtime/control/loop-metrics.ts';
@@ -33,6 +34,7 @@ export interface AgentMetricsDeps {
   readonly conflicts: () => readonly EipConflict[];
   /** The longest silence that this node grants to another one; undefined while nodes do not watch each other. */
   readonly silenceMs: () => number | undefined;
+  readonly uplinkLosses: () => readonly UplinkLoss[];
   /** How the mirror stands; undefined on a node without one. */
   readonly mirror: () => MirrorStats | undefined;
 }
@@ -55,7 +57,7 @@ const readingMs = 1_000;
 
 /** Makes the metrics; they read the kernel only when they are asked. */
 export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
-  const { instruments, kernel, clock, log, policyBySlot, outcome, conflicts, silenceMs, mirror } = deps;
+  const { instruments, kernel, clock, log, policyBySlot, outcome, conflicts, uplinkLosses, silenceMs, mirror } = deps;
   const read = <T>(what: string, reading: () => Promise<T>): (() => Promise<T | undefined>) =>
     cached(clock, () =>
       reading().catch((error: unknown) => {
@@ -132,6 +134,9 @@ export const createAgentMetrics = (deps: AgentMetricsDeps): AgentMetrics => {
   });
   instruments.gauge(define.inUse, (set) => {
     for (const { ip, mac } of conflicts()) set({ eip: ip, mac }, 1);
+  });
+  instruments.gauge(define.uplinkLost, (set) => {
+    for (const { interface: name, family } of uplinkLosses()) set({ interface: name, family: `ipv${family}` }, 1);
   });
   instruments.gauge(define.mirrored, (set) => {
     const stats = mirror();

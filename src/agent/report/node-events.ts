@@ -9,6 +9,7 @@ import type { EipConflict } from '../../core/cluster/view.ts';
 import { conflictFinding } from '../../core/gateways/conflicts.ts';
 import type { Ip } from '../../core/ip/index.ts';
 import type { NodeProblem } from '../../core/node/desired.ts';
+import { type UplinkLoss, uplinkFinding } from '../../core/node/uplink.ts';
 import { detectionFinding } from '../../core/tunnels/detection.ts';
 import type { Owner } from '../../dataplane/announce/announcer.ts';
 import type { EventRecorder } from '../../runtime/kube/event-recorder.ts';
@@ -106,10 +107,24 @@ export class Chronicle {
     }
   }
 
-  /** The way to the outside came or went. */
-  uplink({ isUp, why }: Extract<Happening, { readonly kind: 'uplink' }>): void {
-    const what = isUp ? 'the outside is in reach again' : `the outside is out of reach: ${why}`;
-    this.#deps.log.warn({ component: 'uplink' }, what);
+  /** Other families are lost on interfaces that EIPs need than before. */
+  uplink(now: readonly UplinkLoss[], before: readonly UplinkLoss[]): void {
+    const { node, log } = this.#deps;
+    const has = (list: readonly UplinkLoss[], loss: UplinkLoss): boolean =>
+      list.some((one) => one.interface === loss.interface && one.family === loss.family);
+    for (const loss of now.filter((one) => !has(before, one))) {
+      const { reason, sentence } = uplinkFinding(node, loss);
+      log.warn({ component: 'uplink', reason }, sentence);
+      this.#warn(reason, 'Watch', sentence);
+    }
+    for (const { interface: name, family } of before.filter((one) => !has(now, one))) {
+      const { reason, sentence } = finding(
+        'UplinkRestored',
+        `Node ${node} reaches the outside in IPv${family} on ${name} again.`,
+      );
+      log.info({ component: 'uplink', reason }, sentence);
+      this.#tell('Normal', reason, 'Watch', sentence);
+    }
   }
 
   /** EIPs or node groups were taken over, or let go: few are told one by one, and many together. */

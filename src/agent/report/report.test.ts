@@ -185,8 +185,9 @@ describe('reportOf', () => {
   it('names problems with their policies, and no interface while there is no tunnel device', () => {
     const policy = { ...problem, policy: 'shop/a' as never };
     const host = {
-      parent: { name: 'eth0', mtu: 1500, nextHops: [], ipv4: undefined, ipv6: undefined },
+      parent: { name: 'eth0', mtu: 1500, ipv4: undefined, ipv6: undefined },
       interfaces: [],
+      defaults: [],
     };
     const { tunnel, report } = reportOf({ ...outcomeWith([problem, policy]), host }, nobody);
     assert.deepEqual(tunnel, {});

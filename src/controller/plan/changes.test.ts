@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { finalizers } from '../../api/names.ts';
+import { finding } from '../../core/cluster/finding.ts';
 import type { Plan } from '../../core/plan/plan.ts';
 import { type ApiObject, projectGateway, projectPolicy, projectTunnel } from '../../core/project/index.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
@@ -173,5 +174,27 @@ describe('tunnelChanges', () => {
     assert.ok(change?.kind === 'status');
     const reported = { ...change.status, tunnel: { ...change.status.tunnel, parent: { name: 'eth0' } }, report: {} };
     assert.deepEqual(tunnelChanges(plan, { ...tunnel(), status: reported }, now), []);
+  });
+
+  it('says in a condition what the agent reports of a lost uplink, and the tunnel stays Ready', () => {
+    const problem = (why: string) => finding('UplinkLost', `Node a does not reach the outside in ${why}.`);
+    const problems = [problem('IPv4: eth0 has no carrier'), problem('IPv6: eth0 has no carrier')].map(
+      ({ reason, sentence }) => ({ reason, message: sentence }),
+    );
+    const object = { metadata: { name: 'a' }, status: { tunnel: { parent: { name: 'eth0' } }, report: { problems } } };
+    const { uplink, device } = projectTunnel(object, 'never');
+    assert.equal(device.kind, 'up');
+    const [change] = tunnelChanges({ ...plan, uplink }, tunnel(), now);
+    assert.ok(change?.kind === 'status');
+    const condition = change.status.conditions?.find(({ type }) => type === 'UplinkLost');
+    assert.equal(condition?.status, 'True');
+    assert.match(condition?.message ?? '', /IPv4: eth0 has no carrier\. Node a .* IPv6: eth0 has no carrier\. Look at/);
+    const status = { ...change.status, report: {} };
+    const [after] = tunnelChanges(plan, { ...tunnel(), status }, now);
+    assert.ok(after?.kind === 'status');
+    assert.deepEqual(
+      after.status.conditions?.map(({ type }) => type),
+      ['Allocated', 'Ready'],
+    );
   });
 });

@@ -140,6 +140,12 @@ describe('Planner', () => {
     assert.equal(await decisionsAfter('tunnels', change({}, up)), 1);
     const held = { ...up, report: { eips: [{ ip: '10.6.1.1', epoch: 2 }] } };
     assert.equal(await decisionsAfter('tunnels', change(up, held)), 1);
+    const problems = [
+      { reason: 'UplinkLost', message: 'Node a does not reach the outside in IPv6: eth0 has no carrier.' },
+    ];
+    const lost = { ...held, report: { ...held.report, problems } };
+    assert.equal(await decisionsAfter('tunnels', change(held, lost)), 1);
+    assert.equal(await decisionsAfter('tunnels', change(lost, held)), 1, 'and when it is back');
     await end();
   });
 

@@ -133,8 +133,8 @@ export class Planner {
       this.#subscribeTo(caches.gateways, ({ identity, view }) => [identity.generation, view.moves]),
       this.#subscribeTo(caches.policies, ({ identity }) => identity.generation),
       this.#subscribeTo(caches.clusterPolicies, ({ identity }) => identity.generation),
-      this.#subscribeTo(caches.tunnels, ({ view: { device, held, conflicts, detectionMs, electorate } }) => ({
-        ...{ device, held, conflicts, detectionMs },
+      this.#subscribeTo(caches.tunnels, ({ view: { device, held, conflicts, uplink, detectionMs, electorate } }) => ({
+        ...{ device, held, conflicts, uplink, detectionMs },
         isWatched: electorate !== undefined,
       })),
     ];

@@ -15,7 +15,7 @@ export const tunnelOwnership: Ownership<EgressTunnelStatus> = {
     mark,
     tunnel: { ipv4: tunnel?.ipv4, ipv6: tunnel?.ipv6, mac: tunnel?.mac },
   }),
-  conditionTypes: ['Allocated', 'Ready', 'Slowed'],
+  conditionTypes: ['Allocated', 'Ready', 'Slowed', 'UplinkLost'],
 };
 
 /**
@@ -37,7 +37,12 @@ export const tunnelChanges = (
     ...recordTunnel(plan),
     observedGeneration: identity.generation,
     conditions: conditionsOf(
-      { Allocated: plan.allocated, Ready: plan.ready, ...(plan.slowed && { Slowed: plan.slowed }) },
+      {
+        Allocated: plan.allocated,
+        Ready: plan.ready,
+        ...(plan.slowed && { Slowed: plan.slowed }),
+        ...(plan.uplink && { UplinkLost: plan.uplink }),
+      },
       identity.generation,
       status?.conditions,
       now,

@@ -110,6 +110,8 @@ export interface TunnelView {
   readonly conflicts: readonly EipConflict[];
   /** After how long the node notices a loss, while that is longer than configured. */
   readonly detectionMs: number | undefined;
+  /** What the agent says of families by which EIPs do not reach the outside from the node; undefined when they do. */
+  readonly uplink: Finding | undefined;
   /** The MAC addresses by which the node announces EIPs. */
   readonly macs: readonly string[];
   /** The electorate in force in the agent; undefined when it reports none. */

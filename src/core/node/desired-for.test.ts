@@ -45,7 +45,11 @@ describe('a node that lacks something', () => {
 
   const lacks: readonly [string, (view: ClusterView) => Partial<NodeInput>, string][] = [
     ['a tunnel address', (view) => without(view, 'w'), 'TunnelAddressMissing'],
-    ['a parent interface', () => ({ host: { parent: { finding: gone }, interfaces: [] } }), 'ParentInterfaceMissing'],
+    [
+      'a parent interface',
+      () => ({ host: { parent: { finding: gone }, interfaces: [], defaults: [] } }),
+      'ParentInterfaceMissing',
+    ],
     [
       'an address of the parent interface',
       (view) => ({ host: hostOf(view, 'w', { ipv4: undefined, ipv6: undefined }) }),

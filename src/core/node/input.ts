@@ -1,7 +1,7 @@
 /** NodeInput: what NodeDesired is made from. Everything the agent of a node knows, already read. */
 import type { Finding } from '../cluster/finding.ts';
 import type { AddressPair, ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../cluster/view.ts';
-import type { Ip } from '../ip/index.ts';
+import type { Ip, IpFamily } from '../ip/index.ts';
 import type { Held } from '../ownership/port.ts';
 
 /**
@@ -65,13 +65,20 @@ export interface HostView {
   readonly parent: ParentView | { readonly finding: Finding };
   /** All interfaces that are up and speak Ethernet, without our own and those of pods. */
   readonly interfaces: readonly InterfaceView[];
+  /** The default routes of others, of each family the best first. */
+  readonly defaults: readonly DefaultRoute[];
+}
+
+export interface DefaultRoute {
+  readonly family: IpFamily;
+  readonly interface: string;
+  /** The router, of several the first; undefined where there is none in between. */
+  readonly nextHop: Ip | undefined;
 }
 
 export interface ParentView extends AddressPair {
   readonly name: string;
   readonly mtu: number;
-  /** The routers that its default routes lead to, one of each family at the most. */
-  readonly nextHops: readonly Ip[];
 }
 
 /** The parent interface of a host, if it has one. */

@@ -292,17 +292,20 @@ export class Candidacy {
 
   /**
    * Who may take an open EIP, the first one first: whom it was handed to, or else its last owner, so that an EIP does not
-   * move without need; then by plan. Nodes that are not heard or cannot reach the outside are left out; if no node can
-   * reach it, that is not held against any of them.
+   * move without need; then by plan. Nodes that are not heard are left out, and those from which fewer of its addresses reach
+   * the outside than from others; if no node reaches it, that is not held against any of them.
    */
-  #orderFor({ eip, candidates }: PlannedEip, nowMs: number): readonly string[] {
+  #orderFor(planned: PlannedEip, nowMs: number): readonly string[] {
+    const { eip, candidates } = planned;
     const { voter, hearing } = this.#context;
     const vote = voter.voteFor(eip);
     const first = vote?.isReleased ? (vote.to ?? vote.node) : undefined;
     const isFirstNamed = first !== undefined && candidates.includes(first);
     const order = isFirstNamed ? [first, ...candidates.filter((name) => name !== first)] : candidates;
-    const fit = order.filter((name) => this.#context.isFit(name, nowMs));
-    return fit.length > 0 ? fit : order.filter((name) => hearing.isHeard(name, nowMs));
+    const heard = order.filter((name) => hearing.isHeard(name, nowMs));
+    const losses = heard.map((name) => this.#context.reachOf(name).lossOf(planned));
+    const least = Math.min(...losses);
+    return heard.filter((_, place) => losses[place] === least);
   }
 
   /** How long each in the order has before the next one steps in. One that only does not know of the EIP yet reads the API later than others. */

@@ -5,6 +5,7 @@ import type { Hearing } from './hearing.ts';
 import { type Holdings, majorityOf, type Own } from './holdings.ts';
 import type { Holding, Message } from './message.ts';
 import type { Cause, Effect, OwnershipPlan, PlannedEip } from './port.ts';
+import { type Reach, wholeReach } from './reach.ts';
 import type { Timing } from './timing.ts';
 import type { Voter } from './voter.ts';
 
@@ -23,8 +24,9 @@ export class Context {
   /** The gateway nodes and the voters, without this node. */
   members: readonly string[] = [];
   isGateway = false;
-  hasUplink = true;
-  uplinkLostAtMs = -Infinity;
+  reach: Reach = wholeReach;
+  /** When more of it was lost for the last time. */
+  lostAtMs = -Infinity;
   /** True when what the kernel should hold has changed. */
   hasChanged = false;
   effects: Effect[] = [];
@@ -101,9 +103,8 @@ export class Context {
     return this.heardVoters(nowMs) + (electorate.hasApi ? 1 : 0) >= majorityOf(electorate);
   }
 
-  /** Whether a node is heard and has a way out. */
-  isFit(node: string, nowMs: number): boolean {
-    if (!this.hearing.isHeard(node, nowMs)) return false;
-    return node === this.node ? this.hasUplink : this.hearing.hasUplink(node);
+  /** What a node says about the outside; this one too. */
+  reachOf(node: string): Reach {
+    return node === this.node ? this.reach : this.hearing.reachOf(node);
   }
 }

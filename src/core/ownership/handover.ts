@@ -7,6 +7,7 @@
 import type { Ip } from '../ip/index.ts';
 import type { Context } from './context.ts';
 import type { Holding } from './message.ts';
+import type { PlannedEip } from './port.ts';
 
 /** An EIP that was offered to this node. */
 interface Offered {
@@ -26,18 +27,16 @@ export class Handover {
 
   /** Offers what others should have by plan, and hands over what cannot get out here. */
   pass(nowMs: number): void {
-    const { node, holdings, plannedByEip, hasUplink, uplinkLostAtMs, timing } = this.#context;
+    const { holdings, plannedByEip, reach } = this.#context;
     const isOfferTime = nowMs >= this.#offerAtMs;
-    if (holdings.size === 0 || (hasUplink && !isOfferTime)) return;
+    if (holdings.size === 0 || (reach.isWhole && !isOfferTime)) return;
     const offers = new Map<string, Holding[]>();
     for (const own of [...holdings.all]) {
       const planned = plannedByEip.get(own.eip);
       if (own.state !== 'owned' || planned === undefined) continue;
-      if (!hasUplink) {
-        // When the router is gone, everybody notices, but not at the same moment.
-        if (nowMs < uplinkLostAtMs + timing.silenceMs) continue;
-        const next = planned.candidates.find((name) => name !== node && this.#context.isFit(name, nowMs));
-        if (next !== undefined) this.#context.letGo(own, 'uplink lost', next);
+      const next = this.#nearerOutside(planned, nowMs);
+      if (next !== undefined) {
+        this.#context.letGo(own, 'uplink lost', next);
         continue;
       }
       const target = this.#targetOf(own, nowMs);
@@ -110,6 +109,27 @@ export class Handover {
     const planned = this.#context.plannedByEip.get(eip);
     const target = planned?.candidates[0];
     if (planned === undefined || target === undefined || target === this.#context.node) return undefined;
-    return planned.epoch >= epoch && this.#context.isFit(target, nowMs) ? target : undefined;
+    if (planned.epoch < epoch || !this.#context.hearing.isHeard(target, nowMs)) return undefined;
+    return this.#context.reachOf(target).lossOf(planned) <= this.#context.reach.lossOf(planned) ? target : undefined;
+  }
+
+  /**
+   * The first of the nodes that reach the outside for more addresses of an EIP of ours than this one, which has lost some; undefined when
+   * there is none. Not as many others: of two nodes that have lost one family each, neither is better, and the pair stays.
+   */
+  #nearerOutside(planned: PlannedEip, nowMs: number): string | undefined {
+    const { node, reach, hearing, lostAtMs, timing } = this.#context;
+    // When the router is gone, everybody notices, but not at the same moment.
+    if (reach.isWhole || nowMs < lostAtMs + timing.silenceMs) return undefined;
+    let least = reach.lossOf(planned);
+    let next: string | undefined;
+    for (const name of least === 0 ? [] : planned.candidates) {
+      if (name === node || !hearing.isHeard(name, nowMs) || !hearing.isReachSettled(name, nowMs)) continue;
+      const doubt = hearing.reachOf(name).doubtOf(planned);
+      if (doubt >= least) continue;
+      least = doubt;
+      next = name;
+    }
+    return next;
   }
 }

@@ -4,6 +4,7 @@
  * regularly it was heard, and from how late the own timer fires: where processors are short, gaps say little.
  */
 import { Jitter } from './jitter.ts';
+import { Reach, type Unreached, wholeReach } from './reach.ts';
 import type { Timing } from './timing.ts';
 
 /** When something was heard, and for how long we were held up since: by stops, and by being late again and again. */
@@ -19,11 +20,13 @@ interface Heard {
   /** Whether its agent was heard at all, or is known from hearsay only. */
   hasSpoken: boolean;
   incarnation: number;
-  hasUplink: boolean;
   /** The silence that is granted to it now, and until when it counts as there by all that was granted so far. */
   silenceMs: number;
   grantedUntilMs: number;
   readonly jitter: Jitter;
+  reach: Reach;
+  /** Since when it has said the same about it. */
+  reachAtMs: number;
 }
 
 const signAt = (atMs: number): Sign => ({ atMs, stoppedMs: 0, lateMs: 0 });
@@ -49,6 +52,10 @@ export class Hearing {
     const { heartbeatMs, widestMs } = this.#timing;
     // A longer one was no slowness that waiting could bear.
     if (isRegular && gapMs > heartbeatMs && gapMs < widestMs) heard.jitter.note(gapMs - heartbeatMs, nowMs);
+    if (isNew) {
+      heard.reach = wholeReach;
+      heard.reachAtMs = nowMs;
+    }
     heard.incarnation = incarnation;
     heard.agent = signAt(nowMs);
     heard.hasSpoken = true;
@@ -63,9 +70,12 @@ export class Hearing {
     if (node !== this.#node && !this.#heardByNode.has(node)) this.#meet(node, -1, nowMs);
   }
 
-  setUplink(node: string, hasUplink: boolean): void {
+  /** A node says which networks do not reach the outside from there. */
+  setReach(node: string, unreached: readonly Unreached[], nowMs: number): void {
     const heard = this.#heardByNode.get(node);
-    if (heard !== undefined) heard.hasUplink = hasUplink;
+    if (heard === undefined || heard.reach.says(unreached)) return;
+    heard.reach = unreached.length === 0 ? wholeReach : new Reach(unreached);
+    heard.reachAtMs = nowMs;
   }
 
   hearKernel(node: string, nowMs: number): void {
@@ -112,8 +122,14 @@ export class Hearing {
     return heard !== undefined && nowMs - this.#agentAtMs(heard) < heard.silenceMs;
   }
 
-  hasUplink(node: string): boolean {
-    return this.#heardByNode.get(node)?.hasUplink ?? false;
+  reachOf(node: string): Reach {
+    return this.#heardByNode.get(node)?.reach ?? wholeReach;
+  }
+
+  /** Whether a node has said the same about the outside for a silence: when a router goes or comes back, not everybody sees it at the same moment. */
+  isReachSettled(node: string, nowMs: number): boolean {
+    const heard = this.#heardByNode.get(node);
+    return heard !== undefined && nowMs - heard.reachAtMs >= this.#timing.silenceMs;
   }
 
   /** Until when the node counts as there, by what was heard so far: its agent, or for the grace its kernel alone. */
@@ -165,7 +181,8 @@ export class Hearing {
       kernel: signAt(-Infinity),
       hasSpoken: false,
       incarnation,
-      hasUplink: true,
+      reach: wholeReach,
+      reachAtMs: nowMs,
       silenceMs: this.#timing.silenceMs,
       grantedUntilMs: -Infinity,
       jitter: new Jitter(this.#timing.jitterMs),

@@ -4,6 +4,7 @@
  * overtaken by a later one.
  */
 import type { Ip } from '../ip/index.ts';
+import type { Unreached } from './reach.ts';
 
 /** An EIP and the epoch of an owner. */
 export interface Holding {
@@ -36,8 +37,8 @@ export interface Beat {
   readonly kind: 'beat';
   /** Numbers the messages that are answered; the sender knows when it sent which. */
   readonly sequence: number;
-  /** False when the sender cannot reach the outside. */
-  readonly hasUplink: boolean;
+  /** The networks whose EIPs do not reach the outside from the sender; at most `NETWORKS_PER_BEAT`. */
+  readonly unreached: readonly Unreached[];
 }
 
 /** The answer to a beat, at once. It prolongs every vote that the sender has given to the receiver. */

@@ -28,6 +28,30 @@ interface Mutation extends Change {
 
 const mutations: readonly Mutation[] = [
   {
+    name: 'an EIP goes to a node that has lost as much of it',
+    file: 'handover.ts',
+    from: 'if (doubt >= least) continue;',
+    to: 'if (doubt > least) continue;',
+    kind: 'uplinks',
+    firstSeed: 1,
+  },
+  {
+    name: 'an EIP goes at once to a node that hears the router first',
+    file: 'handover.ts',
+    from: ' || !hearing.isReachSettled(name, nowMs)',
+    to: '',
+    kind: 'uplinks',
+    firstSeed: 1,
+  },
+  {
+    name: 'an owner that misses the router first does not wait for the others',
+    file: 'handover.ts',
+    from: ' || nowMs < lostAtMs + timing.silenceMs',
+    to: '',
+    kind: 'uplinks',
+    firstSeed: 1,
+  },
+  {
     name: 'an owner holds longer than voters wait',
     file: 'holdings.ts',
     from: 'sentAtMs + holdFor(promisedMs, this.#timing)',

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Ownership } from './ownership.ts';
 import type { Effect, Input } from './port.ts';
-import { eip, eventsIn, isolate, ownersOf, started } from './testing/story.ts';
+import { bothFamilies, eip, eventsIn, isolate, ownersOf, started, uplink } from './testing/story.ts';
 import { clockToleranceOf, defaultTiming, timingOf } from './timing.ts';
 
 describe('Ownership', () => {
@@ -175,9 +175,9 @@ describe('Ownership', () => {
 
   it('hands an EIP over when the uplink is lost, to a node that has one', () => {
     const stage = started();
-    stage.network.tell(stage.node(1), { kind: 'uplink', isUp: false });
+    stage.network.tell(stage.node(1), uplink(...bothFamilies));
     stage.run(330);
-    stage.network.tell(stage.node(0), { kind: 'uplink', isUp: false });
+    stage.network.tell(stage.node(0), uplink(...bothFamilies));
     stage.run(330 + 140);
     assert.deepEqual(ownersOf(stage), ['n2']);
   });
@@ -190,7 +190,7 @@ describe('Ownership', () => {
       assert.deepEqual(ownersOf(stage), ['n1']);
       stage.network.healLinks();
       stage.run(900 + waitMs);
-      stage.network.tell(stage.node(1), { kind: 'uplink', isUp: false });
+      stage.network.tell(stage.node(1), uplink(...bothFamilies));
       stage.run(900 + waitMs + 150);
       assert.deepEqual(ownersOf(stage), ['n0'], `${waitMs} ms after it came back`);
     }
@@ -198,7 +198,7 @@ describe('Ownership', () => {
 
   it('keeps an EIP when nobody has an uplink', () => {
     const stage = started();
-    for (const index of [1, 2, 0]) stage.network.tell(stage.node(index), { kind: 'uplink', isUp: false });
+    for (const index of [1, 2, 0]) stage.network.tell(stage.node(index), uplink(...bothFamilies));
     stage.run(600);
     assert.deepEqual(ownersOf(stage), ['n0']);
   });

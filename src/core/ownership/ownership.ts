@@ -12,6 +12,7 @@ import { Holdings } from './holdings.ts';
 import type { Holding, Message } from './message.ts';
 import { Notices } from './notices.ts';
 import type { Effect, Input, OwnershipPlan } from './port.ts';
+import { Reach } from './reach.ts';
 import { Replies } from './replies.ts';
 import { isTooLate, type Passed } from './standstill.ts';
 import type { Timing } from './timing.ts';
@@ -122,8 +123,7 @@ export class Ownership {
         this.#follow(input.plan, nowMs);
         break;
       case 'uplink':
-        if (context.hasUplink && !input.isUp) context.uplinkLostAtMs = nowMs;
-        context.hasUplink = input.isUp;
+        this.#seeOutside(new Reach(input.unreached), nowMs);
         this.#nextBeatMs = nowMs;
         this.#wake(nowMs);
         break;
@@ -172,6 +172,12 @@ export class Ownership {
     this.#asksAllUntilMs = nowMs + freshMs;
   }
 
+  #seeOutside(reach: Reach, nowMs: number): void {
+    const context = this.#context;
+    if (reach.hasLostMoreThan(context.reach)) context.lostAtMs = nowMs;
+    context.reach = reach;
+  }
+
   #wake(nowMs: number): void {
     const { plan, timing } = this.#context;
     if (nowMs >= this.#nextBeatMs) {
@@ -208,9 +214,9 @@ export class Ownership {
   }
 
   #beat(nowMs: number): void {
-    const { holdings, members, isGateway, hasUplink } = this.#context;
+    const { holdings, members, isGateway, reach } = this.#context;
     if (isGateway) {
-      const beat: Message = { kind: 'beat', sequence: holdings.nextSequence(nowMs), hasUplink };
+      const beat: Message = { kind: 'beat', sequence: holdings.nextSequence(nowMs), unreached: reach.unreached };
       for (const member of members) this.#context.send(member, beat);
     }
     if (nowMs >= this.#nextRenewMs && holdings.size > 0 && holdings.areConfirmed(nowMs)) {
@@ -317,7 +323,7 @@ export class Ownership {
     }
     switch (message.kind) {
       case 'beat':
-        this.#replies.acknowledge(from, message);
+        this.#replies.acknowledge(from, message, nowMs);
         break;
       case 'ack':
         context.holdings.answered(from, message.sequence, message.losses, message.promisedMs);

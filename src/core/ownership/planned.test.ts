@@ -121,7 +121,7 @@ describe('ownershipPlanOf', () => {
     ]);
     const ready = new Set(nodes);
     assert.deepEqual(ownershipPlanOf(electorate, rosters, nodes, ready, groups, families).eips, [
-      { eip: key, epoch: 2, candidates: ['a', 'c', 'b'] },
+      { eip: key, addresses: ['0.0.0.0', '::'], epoch: 2, candidates: ['a', 'c', 'b'] },
     ]);
     const gone = ownershipPlanOf(electorate, [], nodes, ready, groups, families);
     assert.deepEqual(gone.eips[0]?.candidates, ['a'], 'its gateway is gone');

@@ -5,7 +5,7 @@
 
 import type { Eip, Electorate, PolicyView, TunnelView } from '../cluster/view.ts';
 import { exchangedBetween } from '../incremental/change-log.ts';
-import { contains, type IntervalSet, type Ip } from '../ip/index.ts';
+import { contains, type IntervalSet, type Ip, parseIp } from '../ip/index.ts';
 import { type Contender, hashText } from '../values/hash.ts';
 import { type NodeGroup, nodeGroupOf, ownershipKey } from './node-group.ts';
 import type { OwnershipPlan, PlannedEip } from './port.ts';
@@ -120,7 +120,8 @@ export const ownershipPlanOf = (
   );
   const eips: PlannedEip[] = [];
   for (const [key, record] of recorded) {
-    const { group, node, epoch } = record;
+    const { eip, group, node, epoch } = record;
+    const addresses = group === undefined ? pairIn(eip) : anyOfEach;
     const roster = rosterOf(rosters, record);
     // Who is not Ready comes last: it may be back before the API knows, and nodes ask nobody who is not heard.
     const groups = roster === undefined ? [] : (contenders.get(roster.name) ?? []);
@@ -130,7 +131,8 @@ export const ownershipPlanOf = (
         ? groups
         : groups.flatMap((all) => [all.filter(isAble), all.filter((contender) => !isAble(contender))]);
     const others = parts.flatMap((part) => successorsOf(hashText(key), node, part));
-    eips.push({ eip: key, epoch, candidates: [node, ...others] });
+    const candidates = [node, ...others];
+    eips.push(addresses === undefined ? { eip: key, epoch, candidates } : { eip: key, addresses, epoch, candidates });
   }
   const gateways = new Set([
     ...rosters.flatMap((one) => one.nodes),
@@ -138,6 +140,16 @@ export const ownershipPlanOf = (
   ]);
   return { electorate, gateways: nodes.filter((node) => gateways.has(node)), nodes, eips };
 };
+
+/** The two addresses of a pair; undefined for a single one. */
+const pairIn = ({ ipv4, ipv6 }: Eip): readonly Ip[] | undefined =>
+  ipv4 === undefined || ipv6 === undefined ? undefined : [ipv4, ipv6];
+
+/** A node group leaves with addresses of nodes: it needs the way out of each family, whatever network they are in. */
+const anyOfEach: readonly Ip[] = ['0.0.0.0', '::'].flatMap((text) => {
+  const parsed = parseIp(text);
+  return parsed.ok ? [parsed.value] : [];
+});
 
 /** The gateway of an EIP or a node group; undefined when there is none any more. */
 export const rosterOf = (

@@ -5,6 +5,7 @@
 import type { Electorate } from '../cluster/view.ts';
 import type { Ip } from '../ip/index.ts';
 import type { Holding, Message } from './message.ts';
+import type { Unreached } from './reach.ts';
 
 /** What the API says, as far as owning is concerned. Nobody waits for it: the last one that was read is in force. */
 export interface OwnershipPlan {
@@ -19,6 +20,8 @@ export interface OwnershipPlan {
 /** One EIP; of a pair, the IPv4 address stands for both. */
 export interface PlannedEip {
   readonly eip: Ip;
+  /** What has to reach the outside, where that is not the address alone: both of a pair; for a node group one for each family. */
+  readonly addresses?: readonly Ip[];
   /** The last epoch that the API knows of. A plan that names another owner counts only if it knew the present epoch. */
   readonly epoch: number;
   /** Who should own it, then its succession. */
@@ -33,8 +36,8 @@ export type Input =
   /** The kernel of a node has answered the question of this number. */
   | { readonly kind: 'echoed'; readonly node: string; readonly sequence: number }
   | { readonly kind: 'plan'; readonly plan: OwnershipPlan }
-  /** Carrier is gone or the next hop is silent, or both are well again. */
-  | { readonly kind: 'uplink'; readonly isUp: boolean }
+  /** The networks whose EIPs do not reach the outside from here, because a carrier is gone or a router is silent; all of them. */
+  | { readonly kind: 'uplink'; readonly unreached: readonly Unreached[] }
   /**
    * The vote of the API server: the lease is ours until then, counted from before it was asked for; undefined when it is
    * not. The lease keeps an epoch, so that an owner by this vote has a later one than those before: each new holder

@@ -25,9 +25,9 @@ export class Replies {
   }
 
   /** Answers a heartbeat, and says for how long its sender may be silent from now on, if that is longer than it knows. */
-  acknowledge(from: string, { sequence, hasUplink }: Beat): void {
+  acknowledge(from: string, { sequence, unreached }: Beat, nowMs: number): void {
     const { hearing, voter, timing } = this.#context;
-    hearing.setUplink(from, hasUplink);
+    hearing.setReach(from, unreached, nowMs);
     const silenceMs = Math.floor(hearing.silenceOf(from));
     const isPromised = silenceMs > timing.silenceMs && sequence >= PROMISES_FROM;
     const promisedMs = isPromised ? silenceMs : undefined;

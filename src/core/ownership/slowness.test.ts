@@ -128,7 +128,7 @@ describe('Ownership where processors are short', () => {
     const answers: Message[] = [];
     for (const nowMs of [0, 150, 300]) {
       while (voter.wakeAtMs < nowMs) voter.step({ kind: 'wake' }, voter.wakeAtMs);
-      const message = { kind: 'beat' as const, sequence: firstSequence + nowMs, hasUplink: true };
+      const message = { kind: 'beat' as const, sequence: firstSequence + nowMs, unreached: [] };
       answers.push(...messages(voter.step({ kind: 'message', from: 'a', incarnation: 1, message }, nowMs)));
     }
     return answers.filter(({ kind }) => kind === 'ack');

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { ip } from '../testing/address.ts';
+import { parseCidrMasking } from '../ip/index.ts';
+import { cidr, ip } from '../testing/address.ts';
 import { EIPS_PER_MESSAGE } from './context.ts';
 import type { Message } from './message.ts';
-import { decode, encode } from './wire.ts';
+import { decode, encode, NETWORKS_PER_BEAT } from './wire.ts';
 
 const recordOf = <T>(fields: { [K in keyof T]: fc.Arbitrary<T[K]> }) => fc.record<T>(fields, { noNullPrototype: true });
 const number = fc.nat({ max: 2 ** 48 - 1 });
@@ -21,9 +22,21 @@ const wanted = listOf(recordOf({ eip, epoch: number, isOwned: fc.boolean() }));
 const why = fc.constantFrom('held' as const, 'soon' as const, 'epoch' as const, 'starting' as const);
 const refused = listOf(recordOf({ eip, epoch: number, why }));
 const to = fc.constantFrom('node-1', 'a', 'x.example', 'n'.repeat(253), undefined);
+const network = fc.oneof(
+  fc.constantFrom('0.0.0.0/0', '::/0', '10.6.0.0/16', 'fd06::/64').map(cidr),
+  fc.tuple(eip, fc.nat({ max: 32 })).map(([address, length]) => {
+    const parsed = parseCidrMasking(`${address}/${length}`);
+    return parsed.ok ? parsed.value : assert.fail();
+  }),
+);
+const lost = ['0.0.0.0/0', '::/0'].map((text) => ({ network: cidr(text), isLost: true }));
+const unreached = fc.oneof(
+  fc.constant(lost),
+  fc.array(recordOf({ network, isLost: fc.boolean() }), { maxLength: NETWORKS_PER_BEAT }),
+);
 const promisedMs = fc.option(number, { nil: undefined });
 const message: fc.Arbitrary<Message> = fc.oneof(
-  recordOf({ kind: fc.constant('beat' as const), sequence: number, hasUplink: fc.boolean() }),
+  recordOf({ kind: fc.constant('beat' as const), sequence: number, unreached }),
   recordOf({ kind: fc.constant('ack' as const), sequence: number, losses: number, promisedMs }),
   recordOf({ kind: fc.constant('claim' as const), sequence: number, generation: number, wanted }),
   recordOf({ kind: fc.constant('answer' as const), sequence: number, losses: number, granted: holdings, refused }),
@@ -54,6 +67,13 @@ describe('wire', () => {
     );
   });
 
+  it('says that everything is in reach, or nothing, as agents of older versions do', () => {
+    const beat = (flag: number) => new Uint8Array([0, 0, 0, 0, 0, 0, 7, flag]);
+    assert.deepEqual(decode(beat(1)), { kind: 'beat', sequence: 7, unreached: [] });
+    assert.deepEqual(decode(beat(0)), { kind: 'beat', sequence: 7, unreached: lost });
+    assert.deepEqual(encode({ kind: 'beat', sequence: 7, unreached: lost }), beat(0));
+  });
+
   it('refuses what is cut short or goes on', () => {
     fc.assert(
       fc.property(fitting, fc.nat(), (one, place) => {
@@ -65,7 +85,7 @@ describe('wire', () => {
   });
 
   it('writes a heartbeat in 8 bytes, an answer to it in 13, with a promise in 19, and 40 IPv6 claims in less than a packet', () => {
-    assert.equal(encode({ kind: 'beat', sequence: 7, hasUplink: true }).length, 8);
+    assert.equal(encode({ kind: 'beat', sequence: 7, unreached: [] }).length, 8);
     assert.equal(encode({ kind: 'ack', sequence: 7, losses: 0, promisedMs: undefined }).length, 13);
     assert.equal(encode({ kind: 'ack', sequence: 7, losses: 0, promisedMs: 400 }).length, 19);
     const all = Array.from({ length: EIPS_PER_MESSAGE }, () => ({ eip: ip('fd00::1'), epoch: 1, isOwned: true }));

@@ -5,13 +5,19 @@
  *   kind     1 byte, then by kind, numbers in network order:
  *   number   6 bytes (up to 2^48 - 1); flag: 1 byte, 0 or 1; name: length byte and that many ASCII characters
  *   list     count byte and that many entries; EIP: byte 4 and 4 bytes, or byte 6 and 16 bytes
+ *   networks 1 for none; 0 for both families, all lost; else 2, a count byte and that many: address as an EIP, length byte, flag.
+ *            Agents of older versions write and read 1 and 0 only
  */
-import { type Ip, ipBytes, ipOfBytes } from '../ip/index.ts';
+import { type Ip, ipBytes, ipOfBytes, parseCidr, parseIp, prefixLengthOf } from '../ip/index.ts';
 import { EIPS_PER_MESSAGE } from './context.ts';
 import type { Holding, Message, Refusal, Wanted } from './message.ts';
+import type { Unreached } from './reach.ts';
 
 /** A message, or undefined for bytes that are none. */
 export type Decoded = Message | undefined;
+
+/** The most networks in a heartbeat. */
+export const NETWORKS_PER_BEAT = 16;
 
 const kinds = [
   'beat',
@@ -44,7 +50,7 @@ export const encode = (message: Message): Uint8Array => {
   writer.byte(kinds.indexOf(isPromise ? 'promise' : message.kind));
   switch (message.kind) {
     case 'beat':
-      writer.number(message.sequence).flag(message.hasUplink);
+      writer.number(message.sequence).networks(message.unreached);
       break;
     case 'ack':
       writer.number(message.sequence).number(message.losses);
@@ -86,7 +92,7 @@ const messageIn = (reader: Reader): Decoded => {
     case undefined:
       return undefined;
     case 'beat':
-      return { kind, sequence: reader.number(), hasUplink: reader.flag() };
+      return { kind, sequence: reader.number(), unreached: reader.networks() };
     case 'ack':
       return { kind, sequence: reader.number(), losses: reader.number(), promisedMs: undefined };
     case 'promise':
@@ -116,6 +122,22 @@ const refusalIn = (reader: Reader, holding: Holding): Refusal => {
   const why = reasons[reader.byte()];
   if (why === undefined) reader.refuse();
   return { ...holding, why: why ?? 'held' };
+};
+
+const wholeFamilies = ['0.0.0.0/0', '::/0'].flatMap((text) => {
+  const parsed = parseCidr(text);
+  return parsed.ok ? [parsed.value] : [];
+});
+const everything: readonly Unreached[] = wholeFamilies.map((network) => ({ network, isLost: true }));
+
+const isEverything = (list: readonly Unreached[]): boolean =>
+  list.length === everything.length &&
+  list.every(({ network, isLost }, place) => isLost && network === everything[place]?.network);
+
+const addressIn = (network: string): Ip => {
+  const parsed = parseIp(network.slice(0, network.indexOf('/')));
+  if (!parsed.ok) throw new Error(parsed.message);
+  return parsed.value;
 };
 
 /** Writes the parts of a message one after the other. */
@@ -161,15 +183,27 @@ export class Writer {
     return this;
   }
 
+  networks(list: readonly Unreached[]): this {
+    if (list.length > NETWORKS_PER_BEAT) throw new Error(`${list.length} networks do not fit into a heartbeat`);
+    if (list.length === 0) return this.byte(1);
+    if (isEverything(list)) return this.byte(0);
+    this.byte(2).byte(list.length);
+    for (const { network, isLost } of list) {
+      this.#eip(addressIn(network)).byte(prefixLengthOf(network)).flag(isLost);
+    }
+    return this;
+  }
+
   bytes(): Uint8Array {
     return this.#bytes.slice(0, this.#size);
   }
 
-  #eip(eip: Ip): void {
+  #eip(eip: Ip): this {
     const bytes = ipBytes(eip);
     this.byte(bytes.length === WIDTH_4 ? 4 : 6);
     this.#bytes.set(bytes, this.#size);
     this.#size += bytes.length;
+    return this;
   }
 }
 
@@ -232,6 +266,24 @@ export class Reader {
       const eip = this.#eip();
       if (eip !== undefined) list.push(entryOf(this, { eip, epoch: this.number() }));
     }
+    return list;
+  }
+
+  networks(): readonly Unreached[] {
+    const form = this.byte();
+    if (form === 1) return [];
+    if (form === 0) return everything;
+    const count = this.byte();
+    if (form !== 2 || count === 0 || count > NETWORKS_PER_BEAT) this.refuse();
+    const list: Unreached[] = [];
+    for (let index = 0; index < count && !this.#isRefused; index += 1) {
+      const [address, length, isLost] = [this.#eip(), this.byte(), this.flag()];
+      const network = parseCidr(`${address}/${length}`);
+      if (network.ok) list.push({ network: network.value, isLost });
+      else this.refuse();
+    }
+    // It has another form.
+    if (isEverything(list)) this.refuse();
     return list;
   }
 

@@ -1,6 +1,7 @@
 /** TunnelView from an EgressTunnel. */
 import { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import { isReason, reasons } from '../../api/reasons.ts';
+import { type Finding, finding } from '../cluster/finding.ts';
 import type { DeviceView, TunnelView } from '../cluster/view.ts';
 import { nodeGroupKey } from '../ownership/node-group.ts';
 import { ipOrNone, ipv4OrNone, ipv6OrNone } from './address.ts';
@@ -39,9 +40,17 @@ export const projectTunnel = (object: ApiObject, heartbeat: TunnelView['heartbea
       return parsed === undefined ? [] : [{ ip: parsed, mac, interface: name }];
     }),
     detectionMs: status?.report?.detectionMilliseconds,
+    uplink: uplinkOf(status),
     macs: status?.report?.macAddresses ?? [],
     electorate: electorateOf(status?.report?.electorate),
   };
+};
+
+const uplinkOf = (status: EgressTunnelStatus | undefined): Finding | undefined => {
+  const lost = (status?.report?.problems ?? []).filter(({ reason }) => reason === 'UplinkLost');
+  // Each ends with what to do, which is told once.
+  const told = lost.map(({ message }) => message.replace(reasons.UplinkLost.remedy, '').trim());
+  return told.length === 0 ? undefined : finding('UplinkLost', told.join(' '));
 };
 
 // The agent names its parent interface once the device stands on it, and reports what keeps the device down.

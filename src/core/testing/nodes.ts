@@ -32,8 +32,9 @@ export const nodeInput = (
     node,
     settings: nodeSettings,
     host: {
-      parent: { name: 'eth0', mtu: 1500, nextHops: [], ...parent },
+      parent: { name: 'eth0', mtu: 1500, ...parent },
       interfaces: [{ name: 'eth0', mac: '66:00:00:00:00:11', networks: ['192.0.2.0/24', '10.6.0.0/16', 'fd06::/16'] }],
+      defaults: [],
     },
     ranges: view.ranges,
     tunnels: view.tunnels,

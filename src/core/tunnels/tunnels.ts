@@ -21,6 +21,8 @@ export interface TunnelPlan extends TunnelAddresses {
   readonly ready: Finding;
   /** Undefined while the node notices losses as quickly as configured, or says nothing. */
   readonly slowed: Finding | undefined;
+  /** What the agent says of families by which EIPs do not reach the outside from the node; undefined when they do. */
+  readonly uplink: Finding | undefined;
 }
 
 /** The plans of all nodes by name, and the tunnels to delete because their nodes are gone. */
@@ -91,7 +93,7 @@ const planOf = (
   const allocated = own.reason === 'TunnelAllocated' ? (overlap ?? own) : own;
   const detectionMs = phase === 'Ready' ? tunnel?.detectionMs : undefined;
   const slowed = detectionMs === undefined ? undefined : detectionFinding(node.name, detectionMs);
-  return { node: node.name, mark, ...given, phase, allocated, ready, slowed };
+  return { node: node.name, mark, ...given, phase, allocated, ready, slowed, uplink: tunnel?.uplink };
 };
 
 const allocatedFinding = (

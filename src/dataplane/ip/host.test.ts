@@ -58,13 +58,7 @@ const listing = (links: readonly LinkListed[], routes: readonly RouteListed[]): 
 const byRoute: ParentChoice = { kind: 'defaultRoute' };
 const parentOf = (links: readonly LinkListed[], routes: readonly RouteListed[], choice: ParentChoice = byRoute) => {
   const { parent } = hostOf(listing(links, routes), choice, usualNames);
-  if ('finding' in parent) return parent.finding;
-  const { nextHops: _, ...rest } = parent;
-  return rest;
-};
-const nextHopsOf = (links: readonly LinkListed[], routes: readonly RouteListed[], choice: ParentChoice = byRoute) => {
-  const { parent } = hostOf(listing(links, routes), choice, usualNames);
-  return 'finding' in parent ? parent.finding : parent.nextHops;
+  return 'finding' in parent ? parent.finding : parent;
 };
 const announcing = (...links: readonly LinkListed[]): readonly string[] =>
   hostOf(listing(links, []), byRoute, usualNames).interfaces.map(({ name }) => name);
@@ -107,7 +101,7 @@ describe('the interface that carries the tunnel', () => {
     assert.deepEqual(parent, { name: 'eth1', mtu: 9000, ipv4: '10.7.0.11', ipv6: undefined });
   });
 
-  test('its next hops are those of its own default routes, one of each family', () => {
+  test('default routes of all interfaces are told, of each family the best first', () => {
     const [first, second, sixth] = [ip('10.6.0.1'), ip('10.6.0.2'), ip('fd06::1')];
     const routes = [
       route('default', 'eth0', { via: second, metric: 200 }),
@@ -115,8 +109,13 @@ describe('the interface that carries the tunnel', () => {
       route('default', 'eth0', { family: 6, via: sixth }),
       route('default', 'eth1', { via: ip('10.7.0.1'), metric: 300 }),
     ];
-    assert.deepEqual(nextHopsOf(both, routes), [first, sixth]);
-    assert.deepEqual(nextHopsOf(both, routes, { kind: 'interface', name: 'eth1' }), [ip('10.7.0.1')]);
+    const { defaults } = hostOf(listing(both, routes), byRoute, usualNames);
+    assert.deepEqual(defaults, [
+      { family: 4, interface: 'eth0', nextHop: first },
+      { family: 4, interface: 'eth0', nextHop: second },
+      { family: 4, interface: 'eth1', nextHop: ip('10.7.0.1') },
+      { family: 6, interface: 'eth0', nextHop: sixth },
+    ]);
   });
 
   test('a named interface needs no route', () => {

@@ -20,6 +20,9 @@ export const hostOf = (listing: Listing, choice: ParentChoice, names: DeviceName
       .filter(canAnnounce)
       .map(({ name, mac }): InterfaceView => ({ name, mac, networks: networksOf(name, listing.routes) }))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1)),
+    defaults: defaultRoutes(links, listing.routes).flatMap(({ family, device, via }) =>
+      device === undefined ? [] : [{ family, interface: device, nextHop: via }],
+    ),
   };
 };
 
@@ -40,15 +43,7 @@ const parentOf = (
   if (ipv4 === undefined && ipv6 === undefined) {
     return { finding: finding('ParentAddressMissing', `The interface ${name} for the tunnel has no usable address.`) };
   }
-  const own = defaults.filter(({ device }) => device === name);
-  const nextHops = [4, 6].map((family) => own.find((route) => route.family === family)?.via);
-  return {
-    name,
-    mtu: link.mtu,
-    ipv4,
-    ipv6,
-    nextHops: nextHops.filter((via) => via !== undefined),
-  } satisfies ParentView;
+  return { name, mtu: link.mtu, ipv4, ipv6 } satisfies ParentView;
 };
 
 const missingParent = (what: string): HostView['parent'] => ({ finding: finding('ParentInterfaceMissing', what) });

@@ -11,9 +11,10 @@ const shareByKind: Readonly<Record<Kind, number>> = {
   // And each of these as ten.
   starved: 0.6,
   loss: 2,
+  uplinks: 1,
   move: 2,
   again: 1,
-  partition: 5.2,
+  partition: 4.2,
 };
 const SHOWN = 10;
 

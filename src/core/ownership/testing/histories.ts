@@ -10,6 +10,7 @@ import { quietLinks, type ScheduleOptions, type Stage, stageOf } from './stage.t
 import { stalls } from './stalls.ts';
 import { starved } from './starved.ts';
 import { storm } from './storm.ts';
+import { uplinks } from './uplinks.ts';
 
 /** When every EIP has its first owner at the latest, on links without loss. */
 const STARTED_MS = 200;
@@ -264,7 +265,7 @@ export const ownersIn = ({ eips, judge }: Stage): readonly string[] =>
 export const compare = (before: readonly string[], after: readonly string[], why: string): readonly string[] =>
   before.flatMap((owner, index) => (owner === after[index] ? [] : [`${owner} became ${after[index]} ${why}`]));
 
-const histories = { storm, agents, together, stalls, starved, loss, move, again, partition } as const;
+const histories = { storm, agents, together, stalls, starved, loss, uplinks, move, again, partition } as const;
 
 export type Kind = keyof typeof histories;
 
@@ -276,6 +277,7 @@ export const kinds = [
   'stalls',
   'starved',
   'loss',
+  'uplinks',
   'move',
   'again',
   'partition',

@@ -1,7 +1,7 @@
 /** Stage: a cluster in a network, about to start, with its judge. What happens to it is in histories.ts and storm.ts. */
 import type { Ip } from '../../ip/index.ts';
 import { ip } from '../../testing/address.ts';
-import { nodeGroupKey } from '../node-group.ts';
+import { isNodeGroupKey, nodeGroupKey } from '../node-group.ts';
 import { Ownership, type OwnershipSettings } from '../ownership.ts';
 import type { Effect, OwnershipPlan } from '../port.ts';
 import { type Timing, timingOf } from '../timing.ts';
@@ -61,7 +61,7 @@ export const stageOf = (options: ScheduleOptions, settings: StageSettings, chanc
     electorate: { generation: 1, voters: names, hasApi: names.length % 2 === 0 },
     gateways,
     nodes: [],
-    eips: eips.map((eip, index) => ({ eip, epoch: 0, candidates: rotated(gateways, index) })),
+    eips: eips.map((eip, index) => ({ eip, addresses: pairOf(eip), epoch: 0, candidates: rotated(gateways, index) })),
   };
   const judge = new Judge(timing, eips);
   const { onEffect } = options;
@@ -89,6 +89,9 @@ export const stageOf = (options: ScheduleOptions, settings: StageSettings, chanc
   };
   return { chance, network, judge, timing, eips, plan, run, settle };
 };
+
+/** Each is a pair, so that the outside can be lost for one half of it; a node group needs both families as well. */
+const pairOf = (eip: Ip): readonly Ip[] => (isNodeGroupKey(eip) ? [ip('0.0.0.0'), ip('::')] : [eip, ip('fd06::1')]);
 
 /** How often it is looked whether all is settled. */
 const STEP_MS = 10;

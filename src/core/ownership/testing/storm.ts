@@ -7,6 +7,7 @@ import type { OwnershipPlan } from '../port.ts';
 import type { Chance } from './chance.ts';
 import type { Node } from './network.ts';
 import { type ScheduleOptions, type Stage, stageOf } from './stage.ts';
+import { anyUnreached } from './uplinks.ts';
 
 const BROKEN_FROM_MS = 140;
 const BROKEN_FOR_MS = 220;
@@ -108,8 +109,8 @@ class Weather {
         network.healLinks();
         break;
       case 'uplink':
-        network.tell(node, { kind: 'uplink', isUp: false });
-        network.at(soonMs, () => network.tell(node, { kind: 'uplink', isUp: true }));
+        network.tell(node, { kind: 'uplink', unreached: anyUnreached(chance) });
+        network.at(soonMs, () => network.tell(node, { kind: 'uplink', unreached: [] }));
         break;
       case 'move':
         this.#publish({ ...this.#plan, eips: this.#plan.eips.map((planned) => this.#moved(planned)) });
@@ -143,7 +144,7 @@ class Weather {
       network.resume(node);
       if (node.isPowered) network.start(node);
       else network.powerOn(node);
-      network.tell(node, { kind: 'uplink', isUp: true });
+      network.tell(node, { kind: 'uplink', unreached: [] });
       network.setPlan(node, this.#plan);
     }
   }

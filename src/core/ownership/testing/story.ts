@@ -1,6 +1,7 @@
 /** Story: a small cluster in which every EIP has its owner, for tests that tell what happens next. */
 import assert from 'node:assert/strict';
-import type { Effect } from '../port.ts';
+import { cidr } from '../../testing/address.ts';
+import type { Effect, Input } from '../port.ts';
 import { Chance } from './chance.ts';
 import type { Node } from './network.ts';
 import { allEips, quietLinks, type Stage, type StageSettings, stageOf } from './stage.ts';
@@ -28,6 +29,13 @@ export const started = (settings: Partial<StageSettings> = {}) => {
 };
 /** Who answers for the EIP. */
 export const ownersOf = ({ judge }: Pick<Stage, 'judge'>): string[] => judge.ownersOf(eip).map(({ name }) => name);
+/** What the agent of a node is told when these networks are lost there, or none any more. */
+export const uplink = (...networks: readonly string[]): Input => ({
+  kind: 'uplink',
+  unreached: networks.map((network) => ({ network: cidr(network), isLost: true })),
+});
+/** Both families as a whole. */
+export const bothFamilies = ['0.0.0.0/0', '::/0'] as const;
 /** Cuts a node off from all others. */
 export const isolate = ({ network }: Pick<Stage, 'network'>, node: Node): void => {
   for (const other of network.nodes) {

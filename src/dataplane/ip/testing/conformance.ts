@@ -176,14 +176,17 @@ export const networkConformance = (name: string, open: () => Promise<World>): vo
     withNode('the parent and the interfaces for announcing are found', async (node) => {
       const network = node.network();
       await applied(network, everything);
-      const nextHops = ['10.6.0.1', 'fd06::1'];
-      const parent = { name: 'eth0', mtu: 1500, ipv4: '10.6.0.11', ipv6: 'fd06::11', nextHops };
+      const parent = { name: 'eth0', mtu: 1500, ipv4: '10.6.0.11', ipv6: 'fd06::11' };
+      const defaults = [
+        { family: 4, interface: 'eth0', nextHop: '10.6.0.1' },
+        { family: 6, interface: 'eth0', nextHop: 'fd06::1' },
+      ];
       const found = await network.readHost({ kind: 'defaultRoute' });
       const mac = found.interfaces[0]?.mac ?? '';
       assert.match(mac, /^([0-9a-f]{2}:){5}[0-9a-f]{2}$/);
       const interfaces = [{ name: 'eth0', mac, networks: ['10.6.0.0/24', 'fd06::/64'] }];
-      assert.deepEqual(found, { parent, interfaces });
-      assert.deepEqual(await network.readHost({ kind: 'interface', name: 'eth0' }), { parent, interfaces });
+      assert.deepEqual(found, { parent, interfaces, defaults });
+      assert.deepEqual(await network.readHost({ kind: 'interface', name: 'eth0' }), { parent, interfaces, defaults });
       const missing = await network.readHost({ kind: 'interface', name: 'eth9' });
       assert.ok('finding' in missing.parent && missing.parent.finding.reason === 'ParentInterfaceMissing');
       const bare = await network.readHost({ kind: 'interface', name: 'peer0' });
