@@ -1,8 +1,10 @@
 /** What chaos may do to a lab, drawn by chance. Each fault says what it did, and returns how it is undone if it lasts. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { around, setCuts } from '../../lab/faults/cuts.ts';
-import { losses } from '../../lab/faults/losses.ts';
+import { losses, silences } from '../../lab/faults/losses.ts';
 import { agentPattern, overload, pause } from '../../lab/faults/processes.ts';
 import type { Lab } from '../../lab/lab.ts';
+import { beginDoubled, type Doubled, endDoubled } from './doubled.ts';
 
 /** Numbers by chance, the same for the same seed (mulberry32). */
 export type Random = () => number;
@@ -37,11 +39,11 @@ export interface Scene {
   readonly lost: Set<string>;
   /** Gateway node -> when it was last kept from being heard. */
   readonly unheardAtMs: Map<string, number>;
-  /** When two owners were made by two faults at once, by the clock of the wall. */
-  readonly doubledAtMs: number[];
+  /** When two owners were made by two faults at once. */
+  readonly doubled: Doubled[];
 }
 
-export const newScene = (): Scene => ({ lost: new Set(), unheardAtMs: new Map(), doubledAtMs: [] });
+export const newScene = (): Scene => ({ lost: new Set(), unheardAtMs: new Map(), doubled: [] });
 
 interface ChaosFault {
   /** How often it is drawn, beside the others. */
@@ -67,7 +69,9 @@ const isLettingGo = ({ unheardAtMs }: Scene, node: string): boolean =>
 // An owner that takes longer fails the test: that is as long as two may be seen.
 const letGoMs = 1_000;
 /** For how long the agent of an owner stands still: less and more than the lease of its kernel (26 s) and the grace (30 s). */
-const stallsSeconds = [1, 5, 29, 120] as const;
+const stallsSeconds = [1, 5, 29, 35, 120] as const;
+/** For how long it does while its tunnel is cut; for ever where it is killed. */
+const doubledSeconds = [Infinity, Infinity, 5, 35] as const;
 const agentReadyUrl = 'http://127.0.0.1:7790/readyz';
 const controllerPattern = /main\S* controller/;
 const parts = ['kube-apiserver', 'etcd'] as const;
@@ -119,18 +123,33 @@ const faults: readonly ChaosFault[] = [
   },
   {
     weight: 1,
-    async act(lab, random, { lost, unheardAtMs, doubledAtMs }) {
+    async act(lab, random, { lost, unheardAtMs, doubled }) {
       const node = oneOf(random, gateways(lab));
+      const seconds = oneOf(random, doubledSeconds);
       if (nodes(lab).some((other) => lost.has(other)) || !(await hasAgent(lab, node))) return undefined;
       lost.add(node);
-      doubledAtMs.push(Date.now());
-      await Promise.all([lab.kill(node, agentPattern), setCuts(lab, around(node, nodes(lab), 'tunnel'))]);
+      const time = beginDoubled(node, Date.now());
+      doubled.push(time);
+      const isKilled = seconds === Infinity;
+      const stopped = isKilled ? lab.kill(node, agentPattern) : pause(lab, [node], agentPattern, 1_000 * seconds);
+      await Promise.all([isKilled ? stopped : undefined, setCuts(lab, around(node, nodes(lab), 'tunnel'))]);
       unheardAtMs.set(node, performance.now());
+      let [isHealed, isBack] = [false, false];
+      const over = stopped.then(async () => {
+        while (Date.now() < time.untilMs && !(await hasAgent(lab, node))) await delay(100);
+        endDoubled(time, Date.now());
+        // It is about to let go, if the tunnel is still cut.
+        unheardAtMs.set(node, performance.now());
+        if (isHealed) lost.delete(node);
+        isBack = true;
+      });
       const undo = async () => {
         await setCuts(lab, []);
-        lost.delete(node);
+        if (isBack) lost.delete(node);
+        isHealed = true;
       };
-      return { what: `${node}: agent killed and tunnel cut`, undo };
+      const how = isKilled ? 'killed' : `stands still for ${seconds} s`;
+      return { what: `${node}: agent ${how} and tunnel cut`, undo, over };
     },
   },
   {
@@ -159,14 +178,15 @@ const faults: readonly ChaosFault[] = [
     weight: 6,
     async act(lab, random, { lost, unheardAtMs }) {
       const node = oneOf(random, gateways(lab));
-      const loss = oneOf(random, losses);
+      const loss = oneOf(random, [...losses, ...silences]);
+      const isHeard = loss.name === 'uplink lost' || silences.includes(loss);
       // Cuts of two nodes would heal each other: one loss at a time.
       if (nodes(lab).some((other) => lost.has(other))) return undefined;
-      // Without its uplink a node is still heard through the tunnel.
-      if (loss.name !== 'uplink lost' && !(await hasAgent(lab, node))) return undefined;
+      // Without its uplink, or a family of it, a node is still heard through the tunnel.
+      if (!isHeard && !(await hasAgent(lab, node))) return undefined;
       lost.add(node);
       await loss.strike(lab, node);
-      if (loss.name !== 'uplink lost') unheardAtMs.set(node, performance.now());
+      if (!isHeard) unheardAtMs.set(node, performance.now());
       const undo = async () => {
         await loss.heal(lab, node);
         lost.delete(node);

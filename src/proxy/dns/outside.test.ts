@@ -13,7 +13,7 @@ import { framed, type Nameserver, outsideResolvers } from './outside.ts';
 
 const host = '127.0.0.1';
 const signal = new AbortController().signal;
-const resolvers = (nameservers: readonly Nameserver[], tryMs = 5000) =>
+const resolvers = (nameservers: readonly Nameserver[], tryMs = 60_000) =>
   outsideResolvers({ nameservers, clock: systemClock, randomInt: (limit) => randomInt(limit), tryMs });
 
 const good: Reply = { rcode: 'ok', ips: [ip('203.0.113.1')], ttlSeconds: 5 };
