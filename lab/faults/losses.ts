@@ -50,6 +50,7 @@ export const losses: readonly Loss[] = [
 /** The router is silent in one family. The node still has its tunnel and the other family. */
 export const silences: readonly Loss[] = (['ipv4', 'ipv6'] as const).map((family) => ({
   name: `router silent in ${family}`,
+  leavesPods: true,
   strike: (lab, node) => setCuts(lab, bothWays(node, outside.name, family)),
   heal: healCuts,
 }));

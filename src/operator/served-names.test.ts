@@ -33,9 +33,9 @@ const refusing: ProxyReport = {
 
 const start = () => {
   const clock = new ManualClock();
-  const state = { report: serving };
+  const state = { report: serving, isSilent: false };
   const names = new ServedNames(clock, {
-    of: () => ({ pod: 'p1', isSilent: false, report: state.report }),
+    of: () => ({ pod: 'p1', isSilent: state.isSilent, report: state.report }),
     isSettled: () => true,
   });
   return { clock, state, names };
@@ -56,4 +56,18 @@ test('a name that an earlier operator has published and nobody serves is taken b
   }
   state.report = serving;
   assert.deepEqual([...names.ids(world, before)], [rule], 'it is served again');
+});
+
+test('a name that nobody serves any more is looked at again, though the replica was silent when it was to be taken back', async () => {
+  const { clock, state, names } = start();
+  state.report = refusing;
+  names.ids(world, new Set(['db.example.com']));
+  assert.ok(names.hasDoubt);
+  await clock.advance(61_000);
+  state.isSilent = true;
+  assert.deepEqual([...names.ids(world, new Set())], [rule], 'nobody knows');
+  assert.ok(names.hasDoubt, 'it speaks again with the same words, which is no change that anybody tells');
+  state.isSilent = false;
+  assert.deepEqual([...names.ids(world, new Set())], []);
+  assert.ok(!names.hasDoubt);
 });

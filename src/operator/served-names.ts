@@ -25,7 +25,7 @@ export class ServedNames {
     this.#replicas = replicas;
   }
 
-  /** True when a name will be taken back if its rule is not served soon: no change of any object tells when. */
+  /** True when a name is published that nobody is known to serve now, and may have to be taken back: no change of any object tells when. */
   get hasDoubt(): boolean {
     return this.#hasDoubt;
   }
@@ -44,7 +44,8 @@ export class ServedNames {
         if (service === 'served') servedAtMs.set(rule.id, nowMs);
         else if (lastMs !== undefined && (service === 'unknown' || nowMs - lastMs < graceMs)) {
           servedAtMs.set(rule.id, lastMs);
-          this.#hasDoubt ||= service === 'not served';
+          // Also of a replica that is silent: it may speak again and say what it said before, which is no change that anybody tells.
+          this.#hasDoubt = true;
         }
       }
     }

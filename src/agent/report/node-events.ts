@@ -16,7 +16,7 @@ import type { EventRecorder } from '../../runtime/kube/event-recorder.ts';
 import { apiVersionOf } from '../../runtime/kube/resource.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Log } from '../../runtime/process/log.ts';
-import type { Happening, OwnershipEvent } from '../failover/failover-client.ts';
+import type { OwnershipEvent } from '../failover/failover-client.ts';
 import type { KernelPart } from '../kernel/kernel.ts';
 import { Digest, type Many } from './digest.ts';
 import type { AgentMetrics } from './metrics.ts';

@@ -29,7 +29,7 @@ describe('Ownership of many EIPs', () => {
     step({ kind: 'plan', plan }, 0);
     // The voter is heard, but answers no claim for 120 ms.
     for (let nowMs = 5; nowMs < 125; nowMs += 5) {
-      say({ kind: 'beat', sequence: nowMs, hasUplink: true }, nowMs);
+      say({ kind: 'beat', sequence: nowMs, unreached: [] }, nowMs);
       step({ kind: 'wake' }, nowMs);
     }
     assert.ok(claims.length <= 3 * 4, `${claims.length} messages in 120 ms`);
