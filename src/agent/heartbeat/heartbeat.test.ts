@@ -64,7 +64,7 @@ const isOwner = ({ told }: Runner): boolean => {
   return last?.kind === 'hold' && last.held.some(({ mode }) => mode === 'owned');
 };
 
-const lastEvent = ({ told }: Runner): Extract<Told, { kind: 'event' }> => {
+const lastEvent = ({ told }: Runner): Extract<Tidings, { kind: 'event' }> => {
   const last = told.findLast((one) => one.kind === 'event');
   return last?.kind === 'event' ? last : assert.fail('nothing was told');
 };
