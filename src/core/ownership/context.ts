@@ -41,6 +41,14 @@ export class Context {
     this.holdings = parts.holdings;
   }
 
+  /** Puts a plan in force: who takes part, and which EIPs there are. */
+  setPlan(plan: OwnershipPlan): void {
+    this.plan = plan;
+    this.plannedByEip = new Map(plan.eips.map((planned) => [planned.eip, planned]));
+    this.members = [...new Set([...plan.gateways, ...plan.electorate.voters])].filter((name) => name !== this.node);
+    this.isGateway = plan.gateways.includes(this.node);
+  }
+
   emit(effect: Effect): void {
     this.effects.push(effect);
   }

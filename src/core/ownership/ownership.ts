@@ -361,16 +361,13 @@ export class Ownership {
 
   #follow(plan: OwnershipPlan, nowMs: number): void {
     const context = this.#context;
-    const { node, voter, hearing, holdings } = context;
+    const { voter, hearing, holdings } = context;
     const { generation } = context.plan.electorate;
     // Before the first plan there are no voters whose word could hold.
     const isOtherElectorate = generation > 0 && plan.electorate.generation !== generation;
     if (isOtherElectorate && Math.abs(plan.electorate.generation - generation) === 1) holdings.keepPromises(nowMs);
-    context.plan = plan;
     const before = context.plannedByEip;
-    context.plannedByEip = new Map(plan.eips.map((planned) => [planned.eip, planned]));
-    context.members = [...new Set([...plan.gateways, ...plan.electorate.voters])].filter((name) => name !== node);
-    context.isGateway = plan.gateways.includes(node);
+    context.setPlan(plan);
     holdings.setElectorate(plan.electorate);
     voter.keepOnly(context.plannedByEip, nowMs);
     this.#candidacy.keepOnly(context.plannedByEip);
