@@ -7,7 +7,7 @@
  */
 import { Config } from '../src/api/config.ts';
 import { PolicyStatus } from '../src/api/policy.ts';
-import type { PartDeps } from '../src/controller/loop/control-loop.ts';
+import type { ControlLoopDeps } from '../src/controller/loop/control-loop.ts';
 import { Decider } from '../src/controller/plan/decision.ts';
 import { gatewayLoop, type PolicyKnowledge, policyLoop, tunnelLoop } from '../src/controller/plan/loops.ts';
 import { policyChanges } from '../src/controller/plan/policy-changes.ts';
@@ -93,7 +93,7 @@ function clusterOf(size: number) {
   };
   const decider = new Decider(caches, { stateOf: () => 'fresh', silent: new Set() });
   // The loops are asked who does not show a decision, for which they need no more than this.
-  const deps = { caches, clock: systemClock } as unknown as PartDeps;
+  const deps = { caches, clock: systemClock } as unknown as ControlLoopDeps;
   const knowledge: PolicyKnowledge = {
     members: { count: () => facts.matchedPods },
     book: { of: () => facts.progress },

@@ -4,7 +4,13 @@ import { importOffences } from './boundaries/layers.ts';
 import { machineTextOffences } from './boundaries/machine-text.ts';
 import { roomOffences } from './boundaries/rooms.ts';
 import { type Offence, readSourceFiles, type SourceFile } from './boundaries/source-files.ts';
-import { folderPageOffences, lengthOffences, purityOffences, workNoteOffences } from './boundaries/tree.ts';
+import {
+  folderPageOffences,
+  lengthOffences,
+  purityOffences,
+  typeNameOffences,
+  workNoteOffences,
+} from './boundaries/tree.ts';
 
 const rules: readonly ((files: readonly SourceFile[]) => Offence[])[] = [
   importOffences,
@@ -13,6 +19,7 @@ const rules: readonly ((files: readonly SourceFile[]) => Offence[])[] = [
   lengthOffences,
   workNoteOffences,
   purityOffences,
+  typeNameOffences,
   machineTextOffences,
 ];
 

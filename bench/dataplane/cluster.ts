@@ -6,7 +6,7 @@
 import { nodeSettingsOf } from '../../src/agent/inputs/settings.ts';
 import { Config } from '../../src/api/config.ts';
 import type { HostView, NodeInput, NodeOwnership } from '../../src/core/node/input.ts';
-import { standFor } from '../../src/core/ownership/node-group.ts';
+import { eipKey } from '../../src/core/ownership/node-group.ts';
 import { type ApiObject, type PodObject, projectPod } from '../../src/core/project/index.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../src/core/testing/objects.ts';
 import { viewOf, type World } from '../../src/core/testing/world.ts';
@@ -92,7 +92,7 @@ export const inputFor = (node: 'worker' | 'gateway', known: Known, host: HostVie
 /** Nodes have agreed that the recorded owner of each EIP has it, so that tables have a gate as those of agents do. */
 const agreedOn = (node: string, { policies }: Known): NodeOwnership => {
   const recorded = policies.map((policy) => policy.recorded).filter((one) => one.node === node);
-  const eips = recorded.map(({ eip }) => standFor(eip)).filter((eip) => eip !== undefined);
+  const eips = recorded.map(({ eip }) => eipKey(eip)).filter((eip) => eip !== undefined);
   return {
     owners: new Map(),
     holds: new Map(eips.map((eip) => [eip, { eip, epoch: 1, mode: 'owned' }])),

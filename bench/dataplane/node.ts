@@ -1,7 +1,7 @@
 /** A node in the hands of the agent's own code: network, table and gate. */
 import { callInside } from '../../lab/net/enter.ts';
 import type { NodeDesired } from '../../src/core/node/desired.ts';
-import { createGateTables, openLatch } from '../../src/dataplane/gate/gate.ts';
+import { createGateTables, openGateSets } from '../../src/dataplane/gate/gate.ts';
 import { createNetwork, type Network } from '../../src/dataplane/ip/network.ts';
 import { loadRouteSocket } from '../../src/dataplane/ip/route-socket.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
@@ -63,15 +63,15 @@ export function openNode(namespace: string, file: StateFile = memoryStateFile())
     },
     openGate: async ({ claims }) => {
       await createGateTables(inside, settings.device).prepare();
-      const latch = callInside(path, () => openLatch(libc, () => 1));
+      const gateSets = callInside(path, () => openGateSets(libc, () => 1));
       const ips = claims.map(({ ip }) => ip);
       const refused =
-        latch.cover(ips) ??
-        latch.hold(
+        gateSets.cover(ips) ??
+        gateSets.hold(
           ips.map((ip) => ({ ip, epoch: 1, isAnswered: true })),
           leaseMs,
         );
-      latch.close();
+      gateSets.close();
       if (refused !== undefined) throw new Error(`${namespace}: the gate: ${refused}`);
     },
   };

@@ -21,22 +21,22 @@ import type { Log } from '../runtime/process/log.ts';
 import type { Tasks } from '../runtime/process/tasks.ts';
 import type { Page } from '../runtime/serve/health.ts';
 import { ApiVote } from './failover/api-vote.ts';
-import { type Happening, type StartHeartbeat, Steward } from './failover/failover-client.ts';
+import { FailoverClient, type FailoverEvent, type StartHeartbeat } from './failover/failover-client.ts';
 import { followKeys, type Keys, keyBytes } from './failover/keys.ts';
-import { allOf, type Caches, createCaches, missingOf } from './inputs/caches.ts';
-import { createGathering, type Gathering, policyBySlot } from './inputs/gather.ts';
+import { type AgentCaches, allOf, createAgentCaches, missingOf } from './inputs/caches.ts';
+import { type ClusterInputReader, createClusterInputReader, policyBySlot } from './inputs/gather.ts';
 import { type Kernel, type KernelPart, THREAD_SIGNATURES } from './kernel/kernel.ts';
-import { Mirroring, type StartMirror } from './mirror/mirror-supervisor.ts';
+import { MirrorSupervisor, type StartMirror } from './mirror/mirror-supervisor.ts';
 import { Applier } from './reconcile/applier.ts';
-import { Claims } from './reconcile/claims.ts';
+import { EipClaims } from './reconcile/claims.ts';
 import { watchDrift } from './reconcile/drift.ts';
 import { Isolation } from './reconcile/isolate.ts';
-import { Keeper, type Outcome } from './reconcile/node-reconciler.ts';
-import { type Found, nothingFound, readFound } from './reconcile/restore.ts';
+import { NodeReconciler, type Outcome } from './reconcile/node-reconciler.ts';
+import { nothingToRestore, type RestoredState, readRestoredState } from './reconcile/restore.ts';
 import { Detection, type Silence } from './report/detection.ts';
 import { kernelPage } from './report/kernel-page.ts';
 import { type AgentMetrics, createAgentMetrics } from './report/metrics.ts';
-import { Chronicle } from './report/node-events.ts';
+import { NodeEvents } from './report/node-events.ts';
 import { Reporter, reportOf } from './report/report.ts';
 
 /** What an agent needs. */
@@ -66,17 +66,17 @@ export class Agent {
   /** What the kernel holds about a source or a slot. */
   readonly kernelPage: Page;
   /** Where others tell what they hear about this node. */
-  readonly chronicle: Chronicle;
+  readonly nodeEvents: NodeEvents;
   readonly #deps: AgentDeps;
-  readonly #caches: Caches;
-  readonly #gathering: Gathering;
+  readonly #caches: AgentCaches;
+  readonly #gathering: ClusterInputReader;
   readonly #loop: Loop;
   readonly #metrics: AgentMetrics;
   readonly #reporter: Reporter;
   readonly #keys: Informer<Keys>;
-  readonly #steward: Steward;
+  readonly #failoverClient: FailoverClient;
   readonly #vote: ApiVote;
-  #keeper: Keeper | undefined;
+  #reconciler: NodeReconciler | undefined;
   #outcome: Outcome | undefined;
   #networkChangedAtMs: number | undefined;
   #conflicts: readonly EipConflict[] = [];
@@ -88,14 +88,14 @@ export class Agent {
   constructor(deps: AgentDeps) {
     const { node, namespace, client, kernel, clock, random, log, metrics, config } = deps;
     this.#deps = deps;
-    const mirroring = new Mirroring({ startMirror: deps.startMirror, clock, log });
+    const mirrorSupervisor = new MirrorSupervisor({ startMirror: deps.startMirror, clock, log });
     const following = { client, clock, random, onProblem: problemLog(log, clock) };
-    this.#caches = createCaches({ node, ...following });
+    this.#caches = createAgentCaches({ node, ...following });
     this.#keys = followKeys(following, namespace);
     this.#keys.subscribe(() => this.#loop.touch());
     for (const [name, cache] of allOf(this.#caches)) metrics.observeInformer(name, cache);
     const onChange = (canWait: boolean): void => (canWait ? this.#loop.touchWithin(answerMs) : this.#loop.touch());
-    this.#gathering = createGathering(this.#caches, onChange, node);
+    this.#gathering = createClusterInputReader(this.#caches, onChange, node);
     this.#metrics = createAgentMetrics({
       instruments: metrics.instruments,
       kernel,
@@ -106,9 +106,9 @@ export class Agent {
       conflicts: () => this.#conflicts,
       silenceMs: () => this.#detection.silenceMs,
       uplinkLosses: () => this.#uplinkLosses,
-      mirror: () => mirroring.stats,
+      mirror: () => mirrorSupervisor.stats,
     });
-    this.chronicle = new Chronicle({ node, events: deps.events, metrics: this.#metrics, clock, log });
+    this.nodeEvents = new NodeEvents({ node, events: deps.events, metrics: this.#metrics, clock, log });
     this.#loop = new Loop({ clock, pass: () => this.#pass(), hooks: this.#metrics.loop });
     this.#reporter = new Reporter({
       node,
@@ -122,9 +122,9 @@ export class Agent {
       node,
       store: kubeLeaseStore(client, { namespace, name: failoverNames.lease }),
       clock,
-      onVote: (untilMs, epoch) => this.#steward.vote(untilMs, epoch),
+      onVote: (untilMs, epoch) => this.#failoverClient.vote(untilMs, epoch),
     });
-    this.#steward = new Steward({
+    this.#failoverClient = new FailoverClient({
       node,
       config,
       facts: () => this.#gathering.ownershipFacts(),
@@ -132,7 +132,7 @@ export class Agent {
       gate: kernel.gate,
       firstSignature: kernel.nftables.lentSignatures + THREAD_SIGNATURES,
       startHeartbeat: deps.startHeartbeat,
-      mirroring,
+      mirrorSupervisor,
       clock,
       log,
       onChange: () => this.#follow(),
@@ -141,10 +141,10 @@ export class Agent {
         this.#switch();
       },
       onHappening: (happening) => this.#hear(happening),
-      onEvents: (events) => this.chronicle.ownership(events, (eip) => this.#steward.nameOf(eip)),
+      onEvents: (events) => this.nodeEvents.ownership(events, (eip) => this.#failoverClient.nameOf(eip)),
     });
     const foresee = (change: StoreChange<PolicyView>): void => {
-      if (change.kind === 'put') this.#keeper?.foresee(change.value);
+      if (change.kind === 'put') this.#reconciler?.foresee(change.value);
     };
     this.#caches.policies.subscribe(foresee);
     this.#caches.clusterPolicies.subscribe(foresee);
@@ -160,7 +160,7 @@ export class Agent {
     const caches = missingOf(this.#caches);
     if (caches.length > 0) return caches;
     if (this.#outcome?.desired === undefined) return ['the kernel'];
-    return this.#steward.isListening() ? [] : ['heartbeats'];
+    return this.#failoverClient.isListening() ? [] : ['heartbeats'];
   }
 
   /** Works until the signal is aborted, then finishes what it began. Rejects only for bugs. */
@@ -182,7 +182,7 @@ export class Agent {
     const unfollow = config.changed(() => this.#loop.touch());
     this.#loop.touch();
     const onDrift = (part: KernelPart): void => {
-      this.#keeper?.distrust(part);
+      this.#reconciler?.distrust(part);
       this.#loop.touch();
     };
     const sysctls = () => this.#outcome?.desired?.sysctls;
@@ -194,37 +194,37 @@ export class Agent {
     ]);
     unfollow();
     close();
-    await this.#steward.close();
-    this.chronicle.close();
+    await this.#failoverClient.close();
+    this.nodeEvents.close();
     kernel.announcer.close();
     kernel.gate.close();
   }
 
-  async #find(): Promise<Found> {
+  async #find(): Promise<RestoredState> {
     const { kernel, log } = this.#deps;
     try {
-      return await readFound(kernel, this.#gathering.gather().tunnels);
+      return await readRestoredState(kernel, this.#gathering.gather().tunnels);
     } catch (error) {
       if (!(error instanceof EgressError)) throw error;
       // Whatever is wrong will be told by the first pass, with its reason.
       log.warn({ component: 'start', reason: error.code }, `the kernel cannot be read: ${error.message}`);
-      return nothingFound;
+      return nothingToRestore;
     }
   }
 
   /** Makes what needs to know what was found; returns how to close it. */
-  #open(found: Found): () => void {
+  #open(found: RestoredState): () => void {
     const { node, config, kernel, clock, log, spawn } = this.#deps;
     const onChange = (): void => this.#loop.touch();
-    const claims = new Claims(
+    const claims = new EipClaims(
       {
         node,
         announcer: kernel.announcer,
         clock,
         spawn,
-        isOpen: (ip) => this.#steward.opened()?.has(ip) === true,
+        isOpen: (ip) => this.#failoverClient.opened()?.has(ip) === true,
         onChange,
-        hooks: { conflict: (ip, found) => this.chronicle.inUse(ip, found) },
+        hooks: { conflict: (ip, found) => this.nodeEvents.inUse(ip, found) },
       },
       found.eips,
     );
@@ -233,8 +233,8 @@ export class Agent {
         this.#metrics.applier.changed(part, count);
         if (part === 'network') this.#networkChangedAtMs = clock.monotonicMs();
       },
-      repaired: (part: KernelPart, count: number): void => this.chronicle.repaired(part, count),
-      replaced: (): void => this.#steward.renew(),
+      repaired: (part: KernelPart, count: number): void => this.nodeEvents.repaired(part, count),
+      replaced: (): void => this.#failoverClient.renew(),
       cut: (connections: number): void => {
         this.#metrics.applier.cut(connections);
         log.info(
@@ -246,18 +246,18 @@ export class Agent {
         log.warn({ component: 'conntrack', reason: code }, message),
     };
     const isolation = new Isolation({ clock, onChange });
-    this.#keeper = new Keeper({
+    this.#reconciler = new NodeReconciler({
       node,
       config,
       gathering: this.#gathering,
       network: kernel.network,
       applier: new Applier(kernel, hooks, found, {
-        isOpen: (ip) => this.#steward.opened()?.has(ip) ?? true,
-        isCarried: (ip) => this.#steward.ownership()?.holds.get(ip)?.mode === 'carried',
+        isOpen: (ip) => this.#failoverClient.opened()?.has(ip) ?? true,
+        isCarried: (ip) => this.#failoverClient.ownership()?.holds.get(ip)?.mode === 'carried',
       }),
       claims,
       isolation,
-      steward: this.#steward,
+      failoverClient: this.#failoverClient,
       eips: found.eips,
       gatewayNumbers: found.gatewayNumbers,
       onOutcome: (outcome) => this.#take(outcome),
@@ -277,29 +277,29 @@ export class Agent {
   #switch(): void {
     const { clock, spawn } = this.#deps;
     const startedAtMs = clock.monotonicMs();
-    const following = this.#keeper?.follow().then((hasSwitched) => {
+    const following = this.#reconciler?.follow().then((hasSwitched) => {
       if (hasSwitched) this.#metrics.switched(clock.monotonicMs() - startedAtMs);
     });
     if (following !== undefined) spawn('follow owners', following);
   }
 
   /** Something has become of an EIP, or of what owning it takes. */
-  #hear(happening: Happening): void {
+  #hear(happening: FailoverEvent): void {
     switch (happening.kind) {
       case 'tie':
         this.#vote.want(happening.isWanted, happening.epoch);
         break;
       case 'conflicts':
-        this.chronicle.conflicts(
+        this.nodeEvents.conflicts(
           happening.conflicts,
           this.#conflicts,
-          (ip) => this.#steward.opened()?.has(ip) === true,
+          (ip) => this.#failoverClient.opened()?.has(ip) === true,
         );
         this.#conflicts = happening.conflicts;
         this.#report();
         break;
       case 'uplink':
-        this.chronicle.uplink(happening.losses, this.#uplinkLosses);
+        this.nodeEvents.uplink(happening.losses, this.#uplinkLosses);
         this.#uplinkLosses = happening.losses;
         this.#report();
         break;
@@ -316,16 +316,16 @@ export class Agent {
     const { isWidened, isNews } = this.#detection.take(silence);
     if (isWidened) this.#metrics.widened();
     if (!isNews) return;
-    this.chronicle.detection(this.#detection.reportedMs);
+    this.nodeEvents.detection(this.#detection.reportedMs);
     this.#report();
   }
 
   async #pass() {
-    return (await this.#keeper?.pass()) ?? 'done';
+    return (await this.#reconciler?.pass()) ?? 'done';
   }
 
   #take(outcome: Outcome): void {
-    this.chronicle.problems(outcome.problems, this.#outcome?.problems ?? []);
+    this.nodeEvents.problems(outcome.problems, this.#outcome?.problems ?? []);
     if (this.#outcome?.desired === undefined && outcome.desired !== undefined) {
       this.#deps.log.info({ component: 'node' }, 'the kernel holds what it should');
       this.#deps.onHeld();
@@ -338,9 +338,9 @@ export class Agent {
   #report(): void {
     const outcome = this.#outcome;
     if (outcome === undefined) return;
-    const [electorate, opened] = [this.#steward.electorate(), this.#steward.opened()];
-    const [nodeGroups, conflicts] = [this.#steward.nodeGroups(), this.#conflicts];
-    this.#isGateway ||= this.#steward.isGateway();
+    const [electorate, opened] = [this.#failoverClient.electorate(), this.#failoverClient.opened()];
+    const [nodeGroups, conflicts] = [this.#failoverClient.nodeGroups(), this.#conflicts];
+    this.#isGateway ||= this.#failoverClient.isGateway();
     const { reportedMs: detectionMs } = this.#detection;
     const owning = { electorate, opened, nodeGroups, isGateway: this.#isGateway, conflicts, detectionMs };
     const unreached = this.#uplinkLosses.map((loss) => ({
@@ -348,7 +348,7 @@ export class Agent {
       policy: undefined,
     }));
     const told = { ...outcome, problems: [...outcome.problems, ...unreached] };
-    this.#reporter.set(reportOf(told, owning), outcome.revisions, this.#steward.isSettled());
+    this.#reporter.set(reportOf(told, owning), outcome.revisions, this.#failoverClient.isSettled());
   }
 
   /** While nothing is under way, all that the caches hold is in the kernel, also what made no difference to it. */

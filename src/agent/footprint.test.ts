@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { loadLibc } from '../dataplane/libc.ts';
 import { ManualClock } from '../runtime/process/clock.ts';
-import { Footprint, type Memory, ownMemory, programPages } from './footprint.ts';
+import { Footprint, ownMemory, type ProcessMemory, programPages } from './footprint.ts';
 
 /** Holds what it was filled with, what cannot be given back, and pages that come when something runs. */
-class FakeMemory implements Memory {
+class FakeMemory implements ProcessMemory {
   bytes = 90e6;
   pages = 50;
   readonly #leastBytes = 50e6;

@@ -10,7 +10,7 @@ import type { Libc } from '../dataplane/libc.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 
 /** The memory of a process. */
-export interface Memory {
+export interface ProcessMemory {
   /** What it has of its own: all but pages of files, which processes share and which come back when they are used. */
   ownBytes(): number;
   /** Collects garbage, and gives the room that it took back. Takes the main thread some hundred milliseconds. */
@@ -21,7 +21,7 @@ export interface Memory {
 
 export interface FootprintDeps {
   readonly clock: Clock;
-  readonly memory: Memory;
+  readonly memory: ProcessMemory;
 }
 
 /** How long nothing was done before something is given back. */
@@ -78,7 +78,7 @@ export class Footprint {
 }
 
 /** The memory of this process. `read` returns the text of a file of /proc/self. */
-export const ownMemory = (libc: Libc, read: (file: 'smaps' | 'status') => string): Memory => {
+export const ownMemory = (libc: Libc, read: (file: 'smaps' | 'status') => string): ProcessMemory => {
   // The flag makes contexts that are made from now on have the function; ours has none.
   setFlagsFromString('--expose-gc');
   const collect: (options: object) => void = runInNewContext('gc');

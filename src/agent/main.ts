@@ -68,7 +68,7 @@ const start = async (options: AgentOptions, version: string, lifecycle: Lifecycl
     names,
     clock: machineClock,
     random,
-    onConflict: (ip, owner) => agent.chronicle.claimedToo(ip, owner),
+    onConflict: (ip, owner) => agent.nodeEvents.claimedToo(ip, owner),
   });
   const { spawn } = lifecycle.tasks;
   const startHeartbeat: StartHeartbeat = (data, hooks) => new Heartbeat(data, hooks);

@@ -40,12 +40,12 @@ const IgnoredCidrs = z.object({
 });
 
 /** Who votes on the owners of EIPs. Agents report the one that is in force with them. */
-export const Electorate = z.object({
+export const RecordedElectorate = z.object({
   generation: z.int().min(1).describe('Grows by one with every change.'),
   voters: z.array(z.string()).max(30).describe('The nodes that vote, by name.'),
   apiVotes: z.boolean().describe('Whether the API server has a vote too: only where there are two usable nodes.'),
 });
-export type Electorate = Immutable<z.infer<typeof Electorate>>;
+export type RecordedElectorate = Immutable<z.infer<typeof RecordedElectorate>>;
 
 /** What the controller detected; absent until it has looked. */
 export const EgressClusterInfoStatus = z.object({
@@ -60,7 +60,7 @@ export const EgressClusterInfoStatus = z.object({
   egressIgnoreCIDR: IgnoredCidrs.describe(
     'All of the above merged: what a policy without `destSubnet` leaves alone.',
   ).optional(),
-  electorate: Electorate.describe(
+  electorate: RecordedElectorate.describe(
     'Which nodes vote on the owners of EIPs. It changes by one vote at a time, when all who use it have the last one.',
   ).optional(),
   observedGeneration,

@@ -1,7 +1,7 @@
 /** EgressTunnel: one per node. The controller writes the addresses, the agent of the node its report. */
 import { z } from 'zod';
 import { conditions, observedGeneration } from './condition.ts';
-import { Electorate } from './egress-cluster-info.ts';
+import { RecordedElectorate } from './egress-cluster-info.ts';
 import type { Immutable } from './immutable.ts';
 import { gatewayGroup, objectOf } from './object-meta.ts';
 import { withRules } from './rule.ts';
@@ -80,7 +80,7 @@ const NodeReport = z.object({
     .array(HeldGroup)
     .describe('The policies that leave with the address of this node, as gateway nodes have agreed.')
     .optional(),
-  electorate: Electorate.describe(
+  electorate: RecordedElectorate.describe(
     'The electorate in force in the agent; reported by gateway nodes and voters only.',
   ).optional(),
   macAddresses: z

@@ -13,7 +13,7 @@ import { parseCidrMasking } from './ip/cidr.ts';
 import { type Entry, parseEntry, usable } from './ip/entry.ts';
 import type { Rule } from './rule.ts';
 
-interface Pools {
+interface PoolFields {
   readonly ipv4?: readonly string[] | undefined;
   readonly ipv6?: readonly string[] | undefined;
   readonly ipv4DefaultEIP?: string | undefined;
@@ -74,7 +74,7 @@ const isEmpty = (family: IpFamily) => `!has(self.ipv${family}) || self.ipv${fami
 const isReadable = (family: IpFamily) => `self.ipv${family}.all(x, ${isEntry('x', family)})`;
 
 /** Both pools, when given, must hold the same number of addresses: a policy gets one of each. */
-export const equalPools: Rule<Pools> = {
+export const equalPools: Rule<PoolFields> = {
   rule: `${isEmpty(4)} || ${isEmpty(6)} || !(${isReadable(4)} && ${isReadable(6)}) || (${atLeast(4)} <= ${atMost(6)} && ${atLeast(6)} <= ${atMost(4)})`,
   message: 'ipv4 and ipv6 must hold the same number of addresses when both are given',
   holds: ({ ipv4 = [], ipv6 = [] }) => {
@@ -86,7 +86,7 @@ export const equalPools: Rule<Pools> = {
 };
 
 /** The default EIP of a family must be in the pool of that family. */
-export function defaultInPool(family: IpFamily): Rule<Pools> {
+export function defaultInPool(family: IpFamily): Rule<PoolFields> {
   const list = `self.ipv${family}`;
   const field = `ipv${family}DefaultEIP` as const;
   const eip = `self.${field}`;

@@ -11,16 +11,16 @@ import { decide } from './decide.ts';
 import { type DrainReport, drainPatch, leftOn } from './drain.ts';
 import { checkKernels } from './kernel-check.ts';
 import { type MoveQuestion, moveOf, remainingOf, wishesWith } from './move.ts';
-import { type Answer, type ChosenPod, choosePod, type PodName, readPodName } from './pod-name.ts';
+import { type ChosenPod, choosePod, type ParseResult, type PodName, readPodName } from './pod-name.ts';
 import {
   homeOf,
   type OwnObjects,
   readAll,
+  readClusterContext,
   readOwnObjects,
   readPrograms,
-  readSurroundings,
   resources,
-  type Served,
+  type ServedObject,
   type ServedPod,
 } from './read.ts';
 import { checkReports, checkStatuses } from './record-check.ts';
@@ -68,7 +68,7 @@ export const askWhy = async (
   const home = homeOf(await readPrograms(client, signal));
   const [objects, surroundings, chosen] = await Promise.all([
     ownObjects(client, signal),
-    readSurroundings(client, home, signal),
+    readClusterContext(client, home, signal),
     findPod(client, name, signal),
   ]);
   const { view, notes } = viewOf(objects, surroundings);
@@ -156,7 +156,7 @@ const wish = async (
   signal: AbortSignal | undefined,
 ): Promise<void> => {
   const resource = resourceOf('EgressGateway');
-  const gateway = await client.get<Served>(resource, { name }, { signal });
+  const gateway = await client.get<ServedObject>(resource, { name }, { signal });
   if (gateway === undefined) return;
   const value = { metadata: { annotations: { [annotations.moveEips]: wishesWith(gateway, vip, node) } } };
   await client.patch(resource, { name }, { kind: 'merge', value }, { signal });
@@ -178,7 +178,7 @@ const findPod = async (client: KubeClient, name: PodName, signal: AbortSignal): 
   return answered(choosePod(name, exact ? [exact] : await readAll<ServedPod>(client, resources.pods, scope)));
 };
 
-const answered = <T>(answer: Answer<T>): T => {
+const answered = <T>(answer: ParseResult<T>): T => {
   if (answer.ok) return answer.value;
   throw new Unanswered(answer.sentence);
 };

@@ -50,7 +50,7 @@ interface WhyFlags extends Flags {
 /** Runs one command line and returns the exit code. */
 export async function main(self: Program, argv: readonly string[], terminal: Terminal): Promise<number> {
   let exitCode: number = exitCodes.fine;
-  const answer = async <T extends Report>(flags: Flags, ask: Ask<T>, text: Text<T>): Promise<void> => {
+  const answer = async <T extends CommandReport>(flags: Flags, ask: Ask<T>, text: Text<T>): Promise<void> => {
     const report = await inCluster(self, flags, ask);
     const paint = terminal.hasColours ? coloured : plain;
     const lines = flags.output === 'json' ? [JSON.stringify(report, null, 2)] : text(report, paint);
@@ -68,7 +68,7 @@ export async function main(self: Program, argv: readonly string[], terminal: Ter
   }
 }
 
-interface Report {
+interface CommandReport {
   readonly isFine: boolean;
 }
 type Ask<T> = (cluster: Cluster) => Promise<T>;
@@ -77,7 +77,7 @@ type Text<T> = (report: T, paint: Paint) => readonly string[];
 function commandLine(
   { name, version }: Program,
   terminal: Terminal,
-  answer: <T extends Report>(flags: Flags, ask: Ask<T>, text: Text<T>) => Promise<void>,
+  answer: <T extends CommandReport>(flags: Flags, ask: Ask<T>, text: Text<T>) => Promise<void>,
 ): Command {
   const program = new Command(name)
     .description('Inspects Sallyport, the egress gateway and proxy of a Kubernetes cluster, and moves EIPs.')

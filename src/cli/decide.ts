@@ -26,7 +26,7 @@ import type { PacketOutcome } from '../core/policies/outcome.ts';
 import { indexPolicies, policiesOfPod } from '../core/policies/policy-index.ts';
 
 /** What was decided about a pod. */
-export interface Decided {
+export interface PodDecisions {
   readonly pod: PodView;
   /** The destination that was asked for; undefined: all of them. */
   readonly to: Ip | undefined;
@@ -35,11 +35,11 @@ export interface Decided {
   readonly policies: readonly PolicyPlan[];
   readonly unshown: number;
   /** Empty where no policy could ever be about the packets. */
-  readonly ways: readonly Way[];
+  readonly ways: readonly TrafficOutcome[];
 }
 
 /** What becomes of new connections from one address of a pod to some destinations. */
-export interface Way {
+export interface TrafficOutcome {
   readonly source: Ip;
   /** The destinations in words. */
   readonly about: string;
@@ -62,7 +62,7 @@ const RANGES_SHOWN = 3;
 const FAMILIES = [4, 6] as const;
 
 /** Decides anew from the view, as the controller does. */
-export const decide = (view: ClusterView, pod: PodView, to?: Ip): Decided => {
+export const decide = (view: ClusterView, pod: PodView, to?: Ip): PodDecisions => {
   const planned = plan(view);
   const { decisions } = explainPod(view, planned, pod, to);
   // Nothing but a fact about the pod or the destination: whatever policies say, the packets do not come to them.
@@ -71,18 +71,18 @@ export const decide = (view: ClusterView, pod: PodView, to?: Ip): Decided => {
   return to === undefined ? decideAll(view, planned, pod) : decideOne(view, planned, pod, to);
 };
 
-const decideOne = (view: ClusterView, planned: Plan, pod: PodView, to: Ip): Decided => {
+const decideOne = (view: ClusterView, planned: Plan, pod: PodView, to: Ip): PodDecisions => {
   const { decisions, policy } = explainPod(view, planned, pod, to);
   const policies = policy === undefined ? [] : [policy];
   return { pod, to, decisions, policies, unshown: 0, ways: waysTo(view, planned, pod, to, to) };
 };
 
-const decideAll = (view: ClusterView, planned: Plan, pod: PodView): Decided => {
+const decideAll = (view: ClusterView, planned: Plan, pod: PodView): PodDecisions => {
   const labels = view.namespaces.find(({ name }) => name === pod.namespace)?.labels ?? {};
   const all = policiesOfPod(indexPolicies(view.policies), pod, labels);
   const shown = all.slice(0, POLICIES_SHOWN);
   const outside = outsideOf(view.ranges);
-  const ways: Way[] = [];
+  const ways: TrafficOutcome[] = [];
   const { parent } = view.tunnels.find(({ node }) => node === pod.node) ?? {};
   const ownNode = [parent?.ipv4, parent?.ipv6].filter((ip) => ip !== undefined);
   // No policy ever gets packets to these, so they are no example of what becomes of others.
@@ -113,7 +113,7 @@ const decideAll = (view: ClusterView, planned: Plan, pod: PodView): Decided => {
   };
 };
 
-const waysTo = (view: ClusterView, planned: Plan, pod: PodView, to: Ip, about: string): Way[] => {
+const waysTo = (view: ClusterView, planned: Plan, pod: PodView, to: Ip, about: string): TrafficOutcome[] => {
   const { policy, outcome } = explainPod(view, planned, pod, to);
   const destination = { ip: to, isOutside: contains(outsideOf(view.ranges), to) };
   if (outcome === undefined) return [];

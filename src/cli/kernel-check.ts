@@ -4,11 +4,11 @@ import type { KernelSlot, KernelSource, KernelVerdict } from '../core/node/kerne
 import type { PacketOutcome } from '../core/policies/outcome.ts';
 import type { KernelAnswer, Question } from './agents.ts';
 import type { Check } from './check.ts';
-import type { Decided, Destination, Way } from './decide.ts';
+import type { Destination, PodDecisions, TrafficOutcome } from './decide.ts';
 
 /** Compares the decision with the kernels of the node of the pod and of the gateway nodes; each is said once. */
 export const checkKernels = async (
-  { pod: { node }, ways }: Decided,
+  { pod: { node }, ways }: PodDecisions,
   ask: (question: Question) => Promise<KernelAnswer>,
 ): Promise<Check[]> => {
   if (node === undefined) return [];
@@ -25,7 +25,11 @@ export const checkKernels = async (
 };
 
 /** Compares the kernel of the node that the pod runs on. */
-export const checkWorker = (node: string, { source, about, to, outcome }: Way, answer: KernelAnswer): Check => {
+export const checkWorker = (
+  node: string,
+  { source, about, to, outcome }: TrafficOutcome,
+  answer: KernelAnswer,
+): Check => {
   if (!answer.ok) return { where: node, result: 'unknown', sentence: answer.sentence };
   const { view } = answer;
   const wanted = wantedText(outcome);

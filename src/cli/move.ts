@@ -9,8 +9,8 @@ import { PolicyStatus } from '../api/policy.ts';
 import { contains, type Ip, parseIp, poolOf } from '../core/ip/index.ts';
 import { nodeGroupKey } from '../core/ownership/node-group.ts';
 import { readSpec, readStatus } from '../core/project/api-object.ts';
-import type { Answer } from './pod-name.ts';
-import type { OwnObjects, Served } from './read.ts';
+import type { ParseResult } from './pod-name.ts';
+import type { OwnObjects, ServedObject } from './read.ts';
 
 /** The words of the command. */
 export interface MoveQuestion {
@@ -34,7 +34,7 @@ export interface Move {
 }
 
 /** What is to be moved; a sentence when it cannot be. */
-export const moveOf = (objects: OwnObjects, question: MoveQuestion): Answer<Move> => {
+export const moveOf = (objects: OwnObjects, question: MoveQuestion): ParseResult<Move> => {
   const { egressGatewayName: gateway, targetNode: to } = question;
   const found = objects.gateways.find(({ metadata }) => metadata.name === gateway);
   if (found === undefined) return refused(`There is no EgressGateway ${gateway}; choose one of: ${namesOf(objects)}.`);
@@ -65,7 +65,7 @@ export const moveOf = (objects: OwnObjects, question: MoveQuestion): Answer<Move
 };
 
 /** The annotation of a gateway with a wish added, or taken away where `node` is undefined; null when none is left. */
-export const wishesWith = ({ metadata }: Served, vip: Ip, node: string | undefined): string | null => {
+export const wishesWith = ({ metadata }: ServedObject, vip: Ip, node: string | undefined): string | null => {
   const kept = (metadata.annotations?.[annotations.moveEips] ?? '')
     .split(',')
     .map((entry) => entry.trim())
@@ -95,7 +95,7 @@ const nodesWith = ({ policies, clusterPolicies }: OwnObjects, vip: Ip): readonly
     return isInGroup || eip?.ipv4 === vip || eip?.ipv6 === vip ? [node] : [];
   });
 
-const isInPool = (gateway: Served, vip: Ip): boolean => {
+const isInPool = (gateway: ServedObject, vip: Ip): boolean => {
   const { ippools } = readSpec(EgressGatewaySpec, gateway, '').value ?? {};
   const pool = poolOf([...(ippools?.ipv4 ?? []), ...(ippools?.ipv6 ?? [])]);
   return pool.ok && contains(pool.value, vip);

@@ -7,7 +7,7 @@ import { readStatus } from '../core/project/api-object.ts';
 import type { OwnObjects } from './read.ts';
 
 /** The owners of EIPs; undefined in a report while no nodes vote on them. */
-export interface Ownership {
+export interface OwnershipReport {
   readonly electorate: {
     readonly generation: number;
     readonly voters: readonly string[];
@@ -30,7 +30,7 @@ export interface OwnerLine {
 }
 
 /** Reads what was reported. */
-export const ownershipOf = ({ clusterInfo, gateways, tunnels }: OwnObjects): Ownership | undefined => {
+export const ownershipOf = ({ clusterInfo, gateways, tunnels }: OwnObjects): OwnershipReport | undefined => {
   const electorate = clusterInfo && readStatus(EgressClusterInfoStatus, clusterInfo)?.electorate;
   if (electorate === undefined) return undefined;
   const reports = tunnels.map((object) => ({

@@ -15,7 +15,9 @@ export interface PodName {
 export type OwnerKind = 'Deployment' | 'ReplicaSet' | 'StatefulSet' | 'DaemonSet' | 'Job';
 
 /** A value, or one sentence that says what is wrong and what is allowed. */
-export type Answer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly sentence: string };
+export type ParseResult<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly sentence: string };
 
 /** A pod, with what the reader has to know about the choice. */
 export interface ChosenPod {
@@ -40,7 +42,7 @@ const namePattern = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 const allowed = 'write POD, NAMESPACE/POD, or a workload such as deploy/NAME';
 
 /** Reads `POD`, `NAMESPACE/POD`, `deploy/NAME` or `NAMESPACE/deploy/NAME`; `namespace` is for names without one. */
-export const readPodName = (text: string, namespace: string): Answer<PodName> => {
+export const readPodName = (text: string, namespace: string): ParseResult<PodName> => {
   if (!namePattern.test(namespace)) {
     return { ok: false, sentence: `${JSON.stringify(namespace)} is not a valid namespace: write -n NAMESPACE.` };
   }
@@ -64,7 +66,7 @@ export const readPodName = (text: string, namespace: string): Answer<PodName> =>
  * Chooses among the pods of the namespace: the one of that name, else one whose name begins so. Pods of one workload
  * are alike to policies, so one of them stands for all; of different ones the reader has to choose.
  */
-export const choosePod = ({ namespace, name, owner }: PodName, pods: readonly ServedPod[]): Answer<ChosenPod> => {
+export const choosePod = ({ namespace, name, owner }: PodName, pods: readonly ServedPod[]): ParseResult<ChosenPod> => {
   const exact = owner === undefined ? pods.find(({ metadata }) => metadata.name === name) : undefined;
   if (exact !== undefined) return { ok: true, value: { pod: exact, note: undefined } };
   const candidates = pods

@@ -7,16 +7,16 @@ import type { KubeClient, ListOptions } from '../runtime/kube/client.ts';
 import { coreResource, type KubeObject, type Resource } from '../runtime/kube/resource.ts';
 
 /** An object of the API server. Nothing is assumed about `spec` and `status`. */
-export type Served = KubeObject & { readonly spec?: unknown; readonly status?: unknown };
+export type ServedObject = KubeObject & { readonly spec?: unknown; readonly status?: unknown };
 
 /** The objects of Sallyport itself. */
 export interface OwnObjects {
-  readonly gateways: readonly Served[];
-  readonly policies: readonly Served[];
-  readonly clusterPolicies: readonly Served[];
-  readonly tunnels: readonly Served[];
+  readonly gateways: readonly ServedObject[];
+  readonly policies: readonly ServedObject[];
+  readonly clusterPolicies: readonly ServedObject[];
+  readonly tunnels: readonly ServedObject[];
   /** Undefined: the controller has not made it yet. */
-  readonly clusterInfo: Served | undefined;
+  readonly clusterInfo: ServedObject | undefined;
 }
 
 /** A pod as it is served, as far as commands look at it. */
@@ -87,7 +87,7 @@ export const readAll = async <T extends KubeObject>(
 
 /** The objects of Sallyport; fails with an ApiError, which is `isNotFound` where its kinds are not installed. */
 export const readOwnObjects = async (client: KubeClient, signal: AbortSignal): Promise<OwnObjects> => {
-  const read = (kind: KindName) => readAll<Served>(client, resourceOf(kind), { signal });
+  const read = (kind: KindName) => readAll<ServedObject>(client, resourceOf(kind), { signal });
   const [gateways, policies, clusterPolicies, tunnels, clusterInfos] = await Promise.all([
     read('EgressGateway'),
     read('EgressPolicy'),
@@ -113,7 +113,7 @@ export const readPrograms = async (client: KubeClient, signal: AbortSignal): Pro
 export const homeOf = (programs: readonly ServedProgram[]): string | undefined => programs[0]?.metadata.namespace;
 
 /** What decisions are made from besides our own objects. */
-export interface Surroundings {
+export interface ClusterContext {
   readonly nodes: readonly (KubeObject & NodeObject)[];
   readonly namespaces: readonly KubeObject[];
   /** The configuration of the chart; undefined where there is none, or where the reader may not see it. */
@@ -121,11 +121,11 @@ export interface Surroundings {
 }
 
 /** The nodes, the namespaces and the configuration, which is in the namespace of the chart. */
-export const readSurroundings = async (
+export const readClusterContext = async (
   client: KubeClient,
   home: string | undefined,
   signal: AbortSignal,
-): Promise<Surroundings> => {
+): Promise<ClusterContext> => {
   const [nodes, namespaces, config] = await Promise.all([
     readAll<KubeObject & NodeObject>(client, resources.nodes, { signal }),
     readAll(client, resources.namespaces, { signal, metadataOnly: true }),

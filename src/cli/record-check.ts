@@ -5,11 +5,11 @@ import type { PolicyPlan } from '../core/plan/policy-plan.ts';
 import { readStatus } from '../core/project/api-object.ts';
 import { keyOf } from '../runtime/kube/resource.ts';
 import type { Check } from './check.ts';
-import type { Decided } from './decide.ts';
+import type { PodDecisions } from './decide.ts';
 import type { OwnObjects } from './read.ts';
 
 /** Compares the decision with the statuses that the policies show: agents act on those. */
-export const checkStatuses = ({ policies }: Decided, objects: OwnObjects): Check[] =>
+export const checkStatuses = ({ policies }: PodDecisions, objects: OwnObjects): Check[] =>
   policies.flatMap((policy) => checkStatus(policy, objects));
 
 const checkStatus = (policy: PolicyPlan, objects: OwnObjects): Check[] => {
@@ -39,7 +39,7 @@ const bindingText = (
 };
 
 /** Repeats what the agents of the nodes concerned could not do, for these policies or for the whole node. */
-export const checkReports = ({ pod, policies }: Decided, { tunnels }: OwnObjects): Check[] => {
+export const checkReports = ({ pod, policies }: PodDecisions, { tunnels }: OwnObjects): Check[] => {
   const nodes = new Set([pod.node, ...policies.map(({ binding }) => binding?.node)]);
   const keys = new Set<string | undefined>([undefined, ...policies.map(({ key }) => key)]);
   return tunnels

@@ -1,5 +1,5 @@
 /** StatusReport as one screen of text. */
-import type { Ownership } from './owners.ts';
+import type { OwnershipReport } from './owners.ts';
 import type { GatewayLine, PoolLine, Problem, Ranges, StatusReport } from './status.ts';
 import { aligned, type Cell, indented, type Paint, printable } from './text.ts';
 
@@ -75,7 +75,7 @@ const gatewayTable = (gateways: readonly GatewayLine[], paint: Paint): string[] 
   return [...aligned([titles, ...rows], paint), ...more(gateways.length)];
 };
 
-const ownerSection = (ownership: Ownership | undefined, paint: Paint): string[] => {
+const ownerSection = (ownership: OwnershipReport | undefined, paint: Paint): string[] => {
   if (ownership === undefined) return [];
   const { electorate, owners } = ownership;
   const { generation, voters, apiVotes, behind } = electorate;

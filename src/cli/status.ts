@@ -14,8 +14,8 @@ import { readStatus } from '../core/project/api-object.ts';
 import { projectTunnel } from '../core/project/index.ts';
 import { detectionFinding } from '../core/tunnels/detection.ts';
 import { keyOf } from '../runtime/kube/resource.ts';
-import { type Ownership, ownershipOf } from './owners.ts';
-import type { OwnObjects, Served, ServedProgram } from './read.ts';
+import { type OwnershipReport, ownershipOf } from './owners.ts';
+import type { OwnObjects, ServedObject, ServedProgram } from './read.ts';
 
 /** How everything stands. Lists are sorted by name. */
 export interface StatusReport {
@@ -28,7 +28,7 @@ export interface StatusReport {
   readonly policyCount: number;
   readonly nodeCount: number;
   /** Who owns which EIP; undefined while no nodes vote on that. */
-  readonly ownership: Ownership | undefined;
+  readonly ownership: OwnershipReport | undefined;
   /** What belongs to the cluster itself; undefined while nobody has looked. */
   readonly clusterInfo: Ranges | undefined;
 }
@@ -100,7 +100,7 @@ export const statusOf = (objects: OwnObjects, served: readonly ServedProgram[]):
   };
 };
 
-const byKey = (a: Served, b: Served): number => (keyOf(a) < keyOf(b) ? -1 : 1);
+const byKey = (a: ServedObject, b: ServedObject): number => (keyOf(a) < keyOf(b) ? -1 : 1);
 
 const programLine = (object: ServedProgram): ProgramLine => {
   const { spec, status } = object;
@@ -131,7 +131,7 @@ const programProblem = ({ name, ready, wanted, isReady }: ProgramLine): Problem[
         },
       ];
 
-const gatewayLine = (object: Served): GatewayLine => {
+const gatewayLine = (object: ServedObject): GatewayLine => {
   const { nodeList = [], ipUsage } = readStatus(EgressGatewayStatus, object) ?? {};
   const eips = nodeList.flatMap((node) => node.eips ?? []);
   return {
@@ -152,7 +152,7 @@ const schemas = { gateway: EgressGatewayStatus, policy: PolicyStatus } as const;
 /** The first of these conditions that does not hold: those after it only follow from it. */
 const conditionProblem = (
   about: 'gateway' | 'policy',
-  object: Served,
+  object: ServedObject,
   types: readonly ConditionType[],
 ): readonly Problem[] => {
   const { generation = 0, deletionTimestamp } = object.metadata;
@@ -190,7 +190,7 @@ const problemOf = (
   return { about, name, reason, sentence: sentence.trim(), remedy };
 };
 
-const nodeProblems = (object: Served): Problem[] => {
+const nodeProblems = (object: ServedObject): Problem[] => {
   const { name } = object.metadata;
   const status = readStatus(EgressTunnelStatus, object);
   if (status === undefined || (status.phase ?? 'Pending') === 'Pending') {
@@ -215,7 +215,7 @@ const nodeProblems = (object: Served): Problem[] => {
   return [unseen('node', name, `Its tunnel is in phase ${status.phase}.`), ...reported];
 };
 
-const clusterInfoProblem = (object: Served | undefined): readonly Problem[] => {
+const clusterInfoProblem = (object: ServedObject | undefined): readonly Problem[] => {
   const name = object?.metadata.name ?? 'default';
   const detected =
     object && readStatus(EgressClusterInfoStatus, object)?.conditions?.find(({ type }) => type === 'Detected');
@@ -224,7 +224,7 @@ const clusterInfoProblem = (object: Served | undefined): readonly Problem[] => {
   return detected.status === 'True' ? [] : [problemOf('clusterInfo', name, detected)];
 };
 
-const rangesOf = (object: Served | undefined): Ranges | undefined => {
+const rangesOf = (object: ServedObject | undefined): Ranges | undefined => {
   const ignored = object && readStatus(EgressClusterInfoStatus, object)?.egressIgnoreCIDR;
   if (ignored === undefined) return undefined;
   const both = (lists: AddressLists | undefined): readonly string[] => [...(lists?.ipv4 ?? []), ...(lists?.ipv6 ?? [])];

@@ -12,7 +12,7 @@ import {
   projectTunnel,
 } from '../core/project/index.ts';
 import { parseConfig } from '../runtime/config/parse.ts';
-import type { OwnObjects, Served, ServedConfigMap, Surroundings } from './read.ts';
+import type { ClusterContext, OwnObjects, ServedConfigMap, ServedObject } from './read.ts';
 
 /** A view, and what the reader has to know about how it was made. */
 export interface NotedView {
@@ -21,7 +21,7 @@ export interface NotedView {
 }
 
 /** Projects everything. Total: what cannot be read is a finding in the view, or a note. */
-export const viewOf = (objects: OwnObjects, { nodes, namespaces, config }: Surroundings): NotedView => {
+export const viewOf = (objects: OwnObjects, { nodes, namespaces, config }: ClusterContext): NotedView => {
   const { value, notes } = configOf(config);
   const seed = namespaces.find(({ metadata }) => metadata.name === 'kube-system')?.metadata.uid ?? 'sallyport';
   const view: ClusterView = {
@@ -43,7 +43,7 @@ export const viewOf = (objects: OwnObjects, { nodes, namespaces, config }: Surro
  * Whether an agent is silent is the controller's judgement, which it wrote into the phase: the clock of the reader may
  * be wrong by more than the limit.
  */
-const projectTunnelAsRecorded = (object: Served): TunnelView => {
+const projectTunnelAsRecorded = (object: ServedObject): TunnelView => {
   const tunnel = projectTunnel(object, 'fresh');
   return tunnel.recorded.phase === 'HeartbeatTimeout' ? { ...tunnel, heartbeat: 'stale' } : tunnel;
 };

@@ -2,7 +2,7 @@
 import type { Decision } from '../core/explain/explain.ts';
 import type { PacketOutcome } from '../core/policies/outcome.ts';
 import type { Check } from './check.ts';
-import type { Decided, Way } from './decide.ts';
+import type { PodDecisions, TrafficOutcome } from './decide.ts';
 
 /** What `why` answers. */
 export interface WhyReport {
@@ -33,7 +33,7 @@ export interface WayLine {
 
 /** Puts the report together. */
 export const whyOf = (
-  { pod, to, ways, decisions, unshown }: Decided,
+  { pod, to, ways, decisions, unshown }: PodDecisions,
   checks: readonly Check[],
   notes: readonly string[],
 ): WhyReport => {
@@ -52,7 +52,7 @@ export const whyOf = (
   };
 };
 
-const lineOf = ({ source, about, policy, outcome }: Way): WayLine => ({
+const lineOf = ({ source, about, policy, outcome }: TrafficOutcome): WayLine => ({
   source,
   to: about,
   policy: policy?.key,

@@ -17,7 +17,7 @@ export interface ControllerFlags {
 }
 
 /** What the flags ask for. */
-export interface ControllerOptions {
+export interface ControllerSettings {
   /** Undefined: the defaults. */
   readonly configPath: string | undefined;
   /** Undefined: the pod's service account, or KUBECONFIG. */
@@ -43,7 +43,7 @@ export const controllerDefaults = {
 export const readFlags = (
   flags: ControllerFlags,
   env: { readonly POD_NAMESPACE?: string | undefined },
-): ControllerOptions => ({
+): ControllerSettings => ({
   configPath: flags.config,
   kubeconfigPath: flags.kubeconfig,
   pageAuth: pageAuthFlag(flags.pageAuth),

@@ -18,21 +18,21 @@ import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycl
 import { createLog, type Log } from '../runtime/process/log.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
 import { readersOf } from '../runtime/serve/reader-units.ts';
-import { type AdmissionOptions, admissionPart, webhookPart } from './admission/control-loop.ts';
-import { clusterInfoPart } from './cluster-info/control-loop.ts';
-import { type ElectoratePart, electoratePart } from './electorate/control-loop.ts';
+import { type AdmissionOptions, admissionServer, webhookLoop } from './admission/control-loop.ts';
+import { clusterInfoLoop } from './cluster-info/control-loop.ts';
+import { type ElectorateLoop, electorateLoop } from './electorate/control-loop.ts';
 import { observeElectorate } from './electorate/gauges.ts';
-import { failoverRecordsPart } from './failover-records/control-loop.ts';
-import type { ControllerOptions } from './flags.ts';
-import { type Caches, createCaches } from './loop/caches.ts';
-import type { Part, PartDeps, Site } from './loop/control-loop.ts';
+import { failoverRecordsLoop } from './failover-records/control-loop.ts';
+import type { ControllerSettings } from './flags.ts';
+import { type ControllerCaches, createControllerCaches } from './loop/caches.ts';
+import type { ControlLoop, ControlLoopDeps, ControllerSite } from './loop/control-loop.ts';
 import { followMembers, type Members } from './membership/members.ts';
-import { type PlanPart, planPart } from './plan/control-loop.ts';
+import { type PlanLoop, planLoop } from './plan/control-loop.ts';
 import { observePlan } from './plan/gauges.ts';
 import { Heartbeats } from './plan/heartbeats.ts';
-import { slicesPart } from './slices/control-loop.ts';
-import { startupTaintPart } from './startup-taint/control-loop.ts';
-import { membersDuring, partDepsDuring } from './term.ts';
+import { slicesLoop } from './slices/control-loop.ts';
+import { startupTaintLoop } from './startup-taint/control-loop.ts';
+import { controlLoopDepsDuring, membersDuring } from './term.ts';
 
 /** The name of the Lease. */
 const leaseName = 'sallyport-controller';
@@ -42,7 +42,7 @@ const clock = systemClock;
 const random = Math.random;
 
 /** Runs the controller until it is told to stop, and ends the process with an exit code of exitCodes. */
-export const runController = async (options: ControllerOptions, version: string, port: ProcessPort): Promise<void> => {
+export const runController = async (options: ControllerSettings, version: string, port: ProcessPort): Promise<void> => {
   const log = createLog({ process: 'controller', level: options.logLevel });
   await new Lifecycle({ process: port, clock, log }).run((lifecycle) => start(options, version, lifecycle, log));
 };
@@ -51,24 +51,24 @@ export const runController = async (options: ControllerOptions, version: string,
 interface Units {
   readonly config: FollowedConfig;
   readonly client: KubeClient;
-  readonly caches: Caches;
+  readonly caches: ControllerCaches;
   readonly events: EventRecorder;
   readonly leadership: Leadership;
   readonly health: HealthServer;
   /** The part of every replica. */
-  readonly admission: Part;
+  readonly admission: ControlLoop;
 }
 
 /** The parts of the leader, made anew for each term. */
-interface Leading {
-  readonly plan: PlanPart;
-  readonly electorate: ElectoratePart;
+interface LeaderLoops {
+  readonly plan: PlanLoop;
+  readonly electorate: ElectorateLoop;
   missing(): string[];
   run(signal: AbortSignal): Promise<void>;
 }
 
 /** Never resolves; rejects when the start fails, or when a part finds that it was given what cannot work. */
-const start = async (options: ControllerOptions, version: string, lifecycle: Lifecycle, log: Log): Promise<void> => {
+const start = async (options: ControllerSettings, version: string, lifecycle: Lifecycle, log: Log): Promise<void> => {
   const units = await assemble(options, version, lifecycle, log);
   const port = await units.health.listen(options.health);
   log.info({ component: 'health' }, `health and metrics on port ${port}`);
@@ -76,7 +76,7 @@ const start = async (options: ControllerOptions, version: string, lifecycle: Lif
 };
 
 const assemble = async (
-  options: ControllerOptions,
+  options: ControllerSettings,
   version: string,
   lifecycle: Lifecycle,
   log: Log,
@@ -84,23 +84,27 @@ const assemble = async (
   const metrics = createMetrics();
   const config = await openConfig(options.configPath, { clock, log, hooks: metrics.config });
   const { namespace, webhook } = options;
-  const site: Site = { identity: `${hostname()}_${randomUUID()}`, namespace, webhook };
+  const site: ControllerSite = { identity: `${hostname()}_${randomUUID()}`, namespace, webhook };
   const client = await connect({ ...options, userAgent: `sallyport-controller/${version}`, rateLimit, metrics });
   const caches = observedCaches(client, log, metrics);
   const reporter = { controller: 'sallyport.io/controller', instance: site.identity };
   const events = new EventRecorder({ client, clock, random, ...reporter });
-  const deps: PartDeps = { client, caches, config, site, clock, random, log, metrics, events };
+  const deps: ControlLoopDeps = { client, caches, config, site, clock, random, log, metrics, events };
   const members = followMembers(caches);
   const heartbeats = new Heartbeats(caches, clock);
   const reach = { url: options.webhookUrl };
-  const admission = admissionPart(deps, reach);
-  let leading: Leading | undefined;
+  const admission = admissionServer(deps, reach);
+  let leading: LeaderLoops | undefined;
   let terms = 0;
   observePlan(metrics, () => leading?.plan.decision?.plan);
   observeElectorate(metrics, () => leading?.electorate.last);
   const lead = async (term: Term): Promise<void> => {
     terms += 1;
-    leading = leadingParts(partDepsDuring(term, deps), { members: membersDuring(term, members), heartbeats, reach });
+    leading = leaderLoops(controlLoopDepsDuring(term, deps), {
+      members: membersDuring(term, members),
+      heartbeats,
+      reach,
+    });
     await leading.run(term.signal);
     leading = undefined;
   };
@@ -124,20 +128,20 @@ const assemble = async (
   return { config, client, caches, events, leadership, health, admission };
 };
 
-const leadingParts = (
-  deps: PartDeps,
+const leaderLoops = (
+  deps: ControlLoopDeps,
   { members, heartbeats, reach }: { members: Members; heartbeats: Heartbeats; reach: AdmissionOptions },
-): Leading => {
-  const plan = planPart(deps, members, heartbeats);
-  const electorate = electoratePart(deps, plan);
+): LeaderLoops => {
+  const plan = planLoop(deps, members, heartbeats);
+  const electorate = electorateLoop(deps, plan);
   const all = [
     plan,
-    slicesPart(deps, members),
-    clusterInfoPart(deps),
+    slicesLoop(deps, members),
+    clusterInfoLoop(deps),
     electorate,
-    failoverRecordsPart({ ...deps, randomBytes }),
-    startupTaintPart(deps),
-    webhookPart(deps, reach),
+    failoverRecordsLoop({ ...deps, randomBytes }),
+    startupTaintLoop(deps),
+    webhookLoop(deps, reach),
   ];
   return {
     plan,
@@ -169,8 +173,8 @@ const launch = (units: Units, lifecycle: Lifecycle): Promise<never> => {
   return refused.promise;
 };
 
-const observedCaches = (client: KubeClient, log: Log, metrics: Metrics): Caches => {
-  const caches = createCaches({
+const observedCaches = (client: KubeClient, log: Log, metrics: Metrics): ControllerCaches => {
+  const caches = createControllerCaches({
     client,
     clock,
     random,

@@ -6,26 +6,26 @@ import type { Resource } from '../runtime/kube/resource.ts';
 import { startTestApiServer } from '../runtime/testing/api-server.ts';
 import { eventually } from '../runtime/testing/eventually.ts';
 import { fastClock } from '../runtime/testing/fast-clock.ts';
-import type { Part, PartDeps } from './loop/control-loop.ts';
+import type { ControlLoop, ControlLoopDeps } from './loop/control-loop.ts';
 import { followMembers } from './membership/members.ts';
-import { slicesPart } from './slices/control-loop.ts';
-import { membersDuring, partDepsDuring } from './term.ts';
-import { coreResources, startPart } from './testing.ts';
+import { slicesLoop } from './slices/control-loop.ts';
+import { controlLoopDepsDuring, membersDuring } from './term.ts';
+import { coreResources, startControlLoop } from './testing.ts';
 
 const [, , pods] = coreResources as [Resource, Resource, Resource]; // The list has these three.
 const slices = resourceOf('EgressEndpointSlice');
 
 /** The slices part for one term after the other, as Leadership runs it; `lose` ends the present term. */
-const inTerms = (deps: PartDeps): { readonly part: Part; lose(): void } => {
+const inTerms = (deps: ControlLoopDeps): { readonly part: ControlLoop; lose(): void } => {
   const members = followMembers(deps.caches);
   let over = new AbortController();
   let isLeader = true;
-  const make = (): Part => {
+  const make = (): ControlLoop => {
     const term = { signal: over.signal, isLeader: () => isLeader };
-    return slicesPart(partDepsDuring(term, deps), membersDuring(term, members));
+    return slicesLoop(controlLoopDepsDuring(term, deps), membersDuring(term, members));
   };
   let current = make();
-  const part: Part = {
+  const part: ControlLoop = {
     name: 'slices',
     missing: () => current.missing(),
     run: async (signal) => {
@@ -67,7 +67,7 @@ test('a second term begins with what the caches hold, and follows what changes',
     ...{ spec: { appliedTo: { podSelector: { matchLabels: { app: 'shop' } } } } },
   });
   let lose = (): void => {};
-  const running = await startPart({ access: server.access, clock: fastClock(20) }, (deps) => {
+  const running = await startControlLoop({ access: server.access, clock: fastClock(20) }, (deps) => {
     const terms = inTerms(deps);
     lose = terms.lose;
     return terms.part;

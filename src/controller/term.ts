@@ -3,11 +3,11 @@
  * that call nobody back after it. A term is to them what a start of the process is, but that nothing is read anew.
  */
 import { clientDuring, type Term } from '../runtime/control/leadership.ts';
-import type { Cache, CacheByKind, Caches } from './loop/caches.ts';
-import type { PartDeps } from './loop/control-loop.ts';
+import type { CacheByKind, ControllerCache, ControllerCaches } from './loop/caches.ts';
+import type { ControlLoopDeps } from './loop/control-loop.ts';
 import type { Members } from './membership/members.ts';
 
-export const partDepsDuring = (term: Term, deps: PartDeps): PartDeps => {
+export const controlLoopDepsDuring = (term: Term, deps: ControlLoopDeps): ControlLoopDeps => {
   const { client, caches, config } = deps;
   return {
     ...deps,
@@ -27,8 +27,8 @@ export const membersDuring = ({ signal }: Term, members: Members): Members => ({
   subscribe: (listener) => ending(signal, members.subscribe(listener)),
 });
 
-const cachesDuring = (signal: AbortSignal, caches: Caches): Caches => {
-  const during = <T, I extends string>(cache: Cache<T, I>): Cache<T, I> => ({
+const cachesDuring = (signal: AbortSignal, caches: ControllerCaches): ControllerCaches => {
+  const during = <T, I extends string>(cache: ControllerCache<T, I>): ControllerCache<T, I> => ({
     store: cache.store,
     synced: cache.synced,
     get isSynced() {

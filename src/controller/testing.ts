@@ -9,11 +9,11 @@ import { coreResource, type Resource } from '../runtime/kube/resource.ts';
 import { createMetrics } from '../runtime/metrics/metrics.ts';
 import { type Clock, systemClock } from '../runtime/process/clock.ts';
 import { createLog } from '../runtime/process/log.ts';
-import { createCaches } from './loop/caches.ts';
-import type { Part, PartDeps } from './loop/control-loop.ts';
+import { createControllerCaches } from './loop/caches.ts';
+import type { ControlLoop, ControlLoopDeps } from './loop/control-loop.ts';
 
 /** A part that runs. */
-export interface RunningPart<P extends Part> {
+export interface RunningControlLoop<P extends ControlLoop> {
   readonly part: P;
   readonly client: KubeClient;
   /** Changes the configuration, as an edit of the file does. */
@@ -34,10 +34,10 @@ export interface PartSetting {
 const writeVerbs: readonly string[] = ['create', 'update', 'patch', 'apply', 'delete'];
 
 /** Starts a part as the leader would, and resolves when it has tried everything that it found. */
-export const startPart = async <P extends Part>(
+export const startControlLoop = async <P extends ControlLoop>(
   { access, feature = {}, clock = systemClock }: PartSetting,
-  make: (deps: PartDeps) => P,
-): Promise<RunningPart<P>> => {
+  make: (deps: ControlLoopDeps) => P,
+): Promise<RunningControlLoop<P>> => {
   const random = Math.random;
   const log = createLog({ process: 'test', level: 'silent' });
   const writesByPlural = new Map<string, number>();
@@ -54,7 +54,7 @@ export const startPart = async <P extends Part>(
       writesByPlural.set(plural, (writesByPlural.get(plural) ?? 0) + 1);
     },
   });
-  const caches = createCaches({ client, clock, random, onProblem: () => {} });
+  const caches = createControllerCaches({ client, clock, random, onProblem: () => {} });
   const config = new TestConfig(Config.parse({ feature }));
   const events = new EventRecorder({ client, clock, random, controller: 'sallyport.io/test', instance: 'test' });
   const webhook = { host: '127.0.0.1', port: 0 };

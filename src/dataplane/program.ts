@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
 /** How a program ended. A program that cannot be started has code 127, as in a shell; one that was killed, 128. */
-export interface Ended {
+export interface ProgramResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
@@ -15,9 +15,12 @@ export interface Ended {
 /** How programs are run. */
 export interface Programs {
   /** Runs a program to its end; it is killed after `limitMs` (default 10 s). Never rejects. */
-  run(argv: readonly string[], options?: { readonly input?: string; readonly limitMs?: number }): Promise<Ended>;
+  run(
+    argv: readonly string[],
+    options?: { readonly input?: string; readonly limitMs?: number },
+  ): Promise<ProgramResult>;
   /** Runs a program until the signal is aborted or it ends by itself, handing over each line it prints. */
-  follow(argv: readonly string[], onLine: (line: string) => void, signal: AbortSignal): Promise<Ended>;
+  follow(argv: readonly string[], onLine: (line: string) => void, signal: AbortSignal): Promise<ProgramResult>;
 }
 
 const DEFAULT_LIMIT_MS = 10_000;

@@ -5,23 +5,23 @@ import type { EgressPlan } from '../core/proxy/plan.ts';
 import { isGoneFrom } from '../core/proxy/report.ts';
 import { statusOf } from '../core/proxy/status.ts';
 import { refOf } from '../runtime/kube/resource.ts';
-import type { KeptEgress } from './inputs/caches.ts';
-import type { ObjectDuty } from './object-reconciler.ts';
+import type { CachedEgress } from './inputs/caches.ts';
+import type { ObjectReconciler } from './object-reconciler.ts';
 import type { OperatorDeps } from './operator.ts';
 import { isMadeByDefault } from './proxy-reconciler.ts';
 import { publishedOf } from './publication.ts';
-import type { World } from './snapshot.ts';
+import type { OperatorSnapshot } from './snapshot.ts';
 import type { Task } from './task.ts';
 
 /** A finalizer is not kept longer than this, whatever replicas say. */
 const releaseLimitMs = 60_000;
 
-export class EgressDuty {
+export class EgressReconciler {
   readonly #deps: OperatorDeps;
-  readonly #objects: ObjectDuty;
+  readonly #objects: ObjectReconciler;
   #hasPending = false;
 
-  constructor(deps: OperatorDeps, objects: ObjectDuty) {
+  constructor(deps: OperatorDeps, objects: ObjectReconciler) {
     this.#deps = deps;
     this.#objects = objects;
   }
@@ -32,7 +32,7 @@ export class EgressDuty {
   }
 
   /** Statuses of all objects; a proxy serves what it sees accepted here. */
-  statusTasks(world: World): Task[] {
+  statusTasks(world: OperatorSnapshot): Task[] {
     const { caches, statuses } = this.#deps;
     this.#hasPending = false;
     statuses.keepOnly('BCSEgress', new Set(caches.egresses.store.keys()));
@@ -42,7 +42,7 @@ export class EgressDuty {
     });
   }
 
-  #statusTask({ readyPods, troubles }: World, plan: EgressPlan, kept: KeptEgress): Task {
+  #statusTask({ readyPods, troubles }: OperatorSnapshot, plan: EgressPlan, kept: CachedEgress): Task {
     const { caches, statuses, names, replicas, clock, settings } = this.#deps;
     const { key, proxy, generation } = plan.view;
     const before = statuses.latest('BCSEgress', key, kept);
@@ -69,7 +69,7 @@ export class EgressDuty {
   }
 
   /** An object is held before anything is served of it, so that it cannot go before that is undone. */
-  async #hold({ metadata }: KeptEgress, signal: AbortSignal): Promise<void> {
+  async #hold({ metadata }: CachedEgress, signal: AbortSignal): Promise<void> {
     if (metadata.finalizers?.includes(finalizers.egress)) return;
     const { name, namespace = '', uid = '' } = metadata;
     const object = { metadata: { name, namespace, uid, finalizers: [finalizers.egress] } };
@@ -77,7 +77,7 @@ export class EgressDuty {
   }
 
   /** Lets objects go whose rules no replica serves any more, or whose time is over. */
-  releaseTasks({ readyPods }: World): Task[] {
+  releaseTasks({ readyPods }: OperatorSnapshot): Task[] {
     const { caches, clock, replicas } = this.#deps;
     return [...caches.egresses.store.entries()].flatMap(([key, { metadata, view }]): Task[] => {
       const { deletionTimestamp, finalizers: held = [] } = metadata;
@@ -92,7 +92,7 @@ export class EgressDuty {
     });
   }
 
-  #release(key: string, { uid, finalizers: held = [] }: KeptEgress['metadata'], isGone: boolean): Task {
+  #release(key: string, { uid, finalizers: held = [] }: CachedEgress['metadata'], isGone: boolean): Task {
     const { client, log } = this.#deps;
     const path = `/metadata/finalizers/${held.indexOf(finalizers.egress)}`;
     const operations = [

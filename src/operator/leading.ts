@@ -1,19 +1,19 @@
-/** Leading is what the replica does that holds the lease: passes after changes, reports of replicas, answers of DNS. */
+/** Leader is what the replica does that holds the lease: passes after changes, reports of replicas, answers of DNS. */
 import { Loop, type LoopHooks } from '../runtime/control/loop.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import { PublishedNames, type Resolve } from './dns/names.ts';
-import type { Caches } from './inputs/caches.ts';
+import type { OperatorCaches } from './inputs/caches.ts';
 import { Operator, type OperatorSettings } from './operator.ts';
 import { type ReadReport, Replicas } from './replicas.ts';
 import { Statuses } from './statuses.ts';
-import { Writer } from './writer.ts';
+import { DesiredObjectWriter } from './writer.ts';
 
-export interface LeadingDeps {
+export interface LeaderDeps {
   readonly client: KubeClient;
-  readonly caches: Caches;
+  readonly caches: OperatorCaches;
   readonly clock: Clock;
   readonly log: Log;
   readonly events: Pick<EventRecorder, 'record'>;
@@ -26,11 +26,11 @@ export interface LeadingDeps {
   readonly readReport: ReadReport;
 }
 
-export class Leading {
-  readonly #deps: LeadingDeps;
+export class Leader {
+  readonly #deps: LeaderDeps;
   #hasPassed = false;
 
-  constructor(deps: LeadingDeps) {
+  constructor(deps: LeaderDeps) {
     this.#deps = deps;
   }
 
@@ -76,7 +76,7 @@ export class Leading {
             onChange,
           });
     const statuses = new Statuses({ client, clock, events, onDue: onChange });
-    const writer = new Writer(client, caches);
+    const writer = new DesiredObjectWriter(client, caches);
     const operator: Operator = new Operator({
       client,
       caches,

@@ -24,8 +24,8 @@ import { judgeEgress, webhookPath, webhookService, webhookSet } from './admissio
 import type { Resolve } from './dns/names.ts';
 import { searchDomainsIn } from './dns/search-domains.ts';
 import type { OperatorOptions } from './flags.ts';
-import { createCaches } from './inputs/caches.ts';
-import { Leading } from './leading.ts';
+import { createOperatorCaches } from './inputs/caches.ts';
+import { Leader } from './leading.ts';
 import { createOperatorMetrics } from './metrics.ts';
 import { reportReader } from './replicas.ts';
 import { viewOf } from './snapshot.ts';
@@ -48,7 +48,7 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
   const client = await connect({ ...options, userAgent: `sallyport-operator/${version}`, rateLimit, metrics });
   const { namespace, proxyNamespaces, dns } = options;
   const identity = `${hostname()}_${randomUUID()}`;
-  const caches = createCaches({
+  const caches = createOperatorCaches({
     client,
     clock,
     random,
@@ -79,7 +79,7 @@ const start = async (options: OperatorOptions, version: string, lifecycle: Lifec
     terms += 1;
     const writing = clientDuring(client, term);
     const trust = webhookTrust({ ...webhooks, client: writing }, [webhookSet]);
-    const leading = new Leading({
+    const leading = new Leader({
       client: writing,
       caches,
       clock,

@@ -3,7 +3,7 @@ import type { LoopHooks } from '../runtime/control/loop.ts';
 import { observeLoop } from '../runtime/control/loop-metrics.ts';
 import type { Instruments } from '../runtime/process/instruments.ts';
 import type { MetricDefinition } from '../runtime/process/metric-definitions.ts';
-import type { Caches } from './inputs/caches.ts';
+import type { OperatorCaches } from './inputs/caches.ts';
 
 const define = {
   passSeconds: {
@@ -24,7 +24,7 @@ const define = {
 } as const satisfies Readonly<Record<string, MetricDefinition>>;
 
 /** Makes the metrics and returns the hooks of the loop. */
-export const createOperatorMetrics = ({ gauge, histogram }: Instruments, { egresses }: Caches): LoopHooks => {
+export const createOperatorMetrics = ({ gauge, histogram }: Instruments, { egresses }: OperatorCaches): LoopHooks => {
   gauge(define.egresses, (set) => {
     const groups = Map.groupBy(egresses.store.values(), ({ status }) => status?.state ?? 'Pending');
     for (const [state, members] of groups) set({ state }, members.length);

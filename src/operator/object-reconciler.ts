@@ -1,11 +1,11 @@
 /** What is done to the objects of proxies and rules: brought to what the plan asks for, and removed when it no longer does. */
 import { keyOf } from '../runtime/kube/resource.ts';
 import { messageOf } from '../runtime/process/bug.ts';
-import { isOurs, type MadeKind, resources, type Wanted } from './objects/kind.ts';
+import { type DesiredObject, isOurs, type MadeKind, resources } from './objects/kind.ts';
 import { proxyObjects, proxyService } from './objects/proxy-objects.ts';
 import { ruleObjects } from './objects/rule-objects.ts';
 import type { OperatorDeps } from './operator.ts';
-import { selectorOf, type World, workloadOf } from './snapshot.ts';
+import { type OperatorSnapshot, selectorOf, workloadOf } from './snapshot.ts';
 import type { Task } from './task.ts';
 
 const madeKinds = Object.keys({
@@ -19,11 +19,11 @@ const madeKinds = Object.keys({
 
 /** An object as it should be; `proxy` is the key of the proxy that cannot run without it. */
 interface Wish {
-  readonly wanted: Wanted;
+  readonly wanted: DesiredObject;
   readonly proxy: string | undefined;
 }
 
-export class ObjectDuty {
+export class ObjectReconciler {
   readonly #deps: OperatorDeps;
   #foreign = new Set<string>();
   #refusals = new Map<string, string>();
@@ -53,14 +53,14 @@ export class ObjectDuty {
   }
 
   /** Everything that is to be written or removed. What the tasks find replaces what was found before. */
-  tasks(world: World): Task[] {
+  tasks(world: OperatorSnapshot): Task[] {
     const wishes = [...this.#proxyWishes(world), ...this.#ruleWishes(world)];
     this.#foreign = new Set();
     this.#refusals = new Map();
     return [...wishes.map((wish) => this.#bringTask(wish)), ...this.#removals(wishes)];
   }
 
-  #proxyWishes({ plan }: World): Wish[] {
+  #proxyWishes({ plan }: OperatorSnapshot): Wish[] {
     const { caches, settings } = this.#deps;
     return [...plan.proxies.values()].flatMap((proxy): Wish[] => {
       const { key, view, references } = proxy;
@@ -77,7 +77,7 @@ export class ObjectDuty {
     });
   }
 
-  #ruleWishes({ plan, readyPods }: World): Wish[] {
+  #ruleWishes({ plan, readyPods }: OperatorSnapshot): Wish[] {
     const { caches } = this.#deps;
     return [...plan.egresses.values()].flatMap(({ view, rules }): Wish[] => {
       const { key, name, namespace, proxy } = view;

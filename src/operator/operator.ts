@@ -10,19 +10,19 @@ import { messageOf } from '../runtime/process/bug.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { PublishedNames } from './dns/names.ts';
-import { EgressDuty } from './egress-reconciler.ts';
-import type { Caches } from './inputs/caches.ts';
-import type { KnownPod } from './inputs/pods.ts';
-import { ObjectDuty } from './object-reconciler.ts';
+import { EgressReconciler } from './egress-reconciler.ts';
+import type { OperatorCaches } from './inputs/caches.ts';
+import type { ProxyPod } from './inputs/pods.ts';
+import { ObjectReconciler } from './object-reconciler.ts';
 import type { ProxySettings } from './objects/proxy-objects.ts';
-import { ProxyDuty } from './proxy-reconciler.ts';
+import { ProxyReconciler } from './proxy-reconciler.ts';
 import { hostEntries } from './publication.ts';
 import type { Replicas } from './replicas.ts';
 import { ServedNames } from './served-names.ts';
-import { lookAt, type World } from './snapshot.ts';
+import { lookAt, type OperatorSnapshot } from './snapshot.ts';
 import type { Statuses } from './statuses.ts';
 import { atMost, type Task } from './task.ts';
-import type { Writer } from './writer.ts';
+import type { DesiredObjectWriter } from './writer.ts';
 
 export interface OperatorSettings extends ProxySettings {
   /** Where proxies may run. */
@@ -35,8 +35,8 @@ export interface OperatorSettings extends ProxySettings {
 
 export interface OperatorDeps {
   readonly client: KubeClient;
-  readonly caches: Caches;
-  readonly writer: Writer;
+  readonly caches: OperatorCaches;
+  readonly writer: DesiredObjectWriter;
   readonly statuses: Statuses;
   readonly replicas: Replicas;
   /** Undefined when names are not published. */
@@ -51,19 +51,19 @@ const writesAtOnce = 8;
 
 export class Operator {
   readonly #deps: OperatorDeps;
-  readonly #egresses: EgressDuty;
-  readonly #objects: ObjectDuty;
-  readonly #proxies: ProxyDuty;
+  readonly #egresses: EgressReconciler;
+  readonly #objects: ObjectReconciler;
+  readonly #proxies: ProxyReconciler;
   /** what failed -> why, so that the same is told once */
   readonly #failures = new Map<string, string>();
   readonly #servedNames: ServedNames;
-  #readyPods: World['readyPods'] = new Map();
+  #readyPods: OperatorSnapshot['readyPods'] = new Map();
 
   constructor(deps: OperatorDeps) {
     this.#deps = deps;
-    this.#objects = new ObjectDuty(deps);
-    this.#egresses = new EgressDuty(deps, this.#objects);
-    this.#proxies = new ProxyDuty(deps, this.#objects);
+    this.#objects = new ObjectReconciler(deps);
+    this.#egresses = new EgressReconciler(deps, this.#objects);
+    this.#proxies = new ProxyReconciler(deps, this.#objects);
     this.#servedNames = new ServedNames(deps.clock, deps.replicas);
   }
 
@@ -73,7 +73,7 @@ export class Operator {
   }
 
   /** The ready pods of all proxies at the last look: those whose reports matter. */
-  readyPods(): KnownPod[] {
+  readyPods(): ProxyPod[] {
     return [...this.#readyPods.values()].flat();
   }
 
@@ -95,7 +95,7 @@ export class Operator {
     return results.every((result) => result) && !hasNews && !this.#objects.isObstructed ? 'done' : 'again';
   }
 
-  async #publish(world: World, signal: AbortSignal): Promise<boolean> {
+  async #publish(world: OperatorSnapshot, signal: AbortSignal): Promise<boolean> {
     const { names, caches } = this.#deps;
     if (names === undefined) return true;
     const entries = hostEntries(caches, world.plan, this.#servedNames.ids(world, names.before));

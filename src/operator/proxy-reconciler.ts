@@ -6,26 +6,26 @@ import { limitsOfProxy } from '../core/proxy/limits.ts';
 import type { ProxyPlan } from '../core/proxy/plan.ts';
 import type { ProxyView } from '../core/proxy/view.ts';
 import { type KubeObject, refOf } from '../runtime/kube/resource.ts';
-import type { ObjectDuty } from './object-reconciler.ts';
+import type { ObjectReconciler } from './object-reconciler.ts';
 import { isOurs, resources } from './objects/kind.ts';
 import type { OperatorDeps, OperatorSettings } from './operator.ts';
-import { type World, workloadOf } from './snapshot.ts';
+import { type OperatorSnapshot, workloadOf } from './snapshot.ts';
 import type { Task } from './task.ts';
 
 /** The manager that sets the number of replicas; the autoscaler takes it over. */
 const sizeManager = `${operatorName}-size`;
 
-export class ProxyDuty {
+export class ProxyReconciler {
   readonly #deps: OperatorDeps;
-  readonly #objects: ObjectDuty;
+  readonly #objects: ObjectReconciler;
 
-  constructor(deps: OperatorDeps, objects: ObjectDuty) {
+  constructor(deps: OperatorDeps, objects: ObjectReconciler) {
     this.#deps = deps;
     this.#objects = objects;
   }
 
   /** Statuses of all BCSEgressControllers. */
-  statusTasks({ plan, readyPods, troubles }: World): Task[] {
+  statusTasks({ plan, readyPods, troubles }: OperatorSnapshot): Task[] {
     const { caches, statuses } = this.#deps;
     statuses.keepOnly('BCSEgressController', new Set(caches.proxies.store.keys()));
     return [...plan.proxies.values()].flatMap(({ key, view, references }): Task[] => {
@@ -68,7 +68,7 @@ export class ProxyDuty {
   }
 
   /** Makes those that are named and missing, and removes those that we made and nobody names. */
-  makingTasks({ plan }: World): Task[] {
+  makingTasks({ plan }: OperatorSnapshot): Task[] {
     const { caches, settings } = this.#deps;
     return [...plan.proxies.values()].flatMap((proxy): Task[] => {
       const { key, view, references } = proxy;
@@ -110,7 +110,7 @@ export class ProxyDuty {
   }
 
   /** Keeps the number of replicas between its bounds, also where no autoscaler works. */
-  sizeTasks({ plan }: World): Task[] {
+  sizeTasks({ plan }: OperatorSnapshot): Task[] {
     return [...plan.proxies.values()].flatMap((proxy) => this.#sizeTask(proxy));
   }
 

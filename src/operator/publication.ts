@@ -5,7 +5,7 @@ import type { EgressPlan, ProxiesPlan, RulePlan } from '../core/proxy/plan.ts';
 import type { KubeObject } from '../runtime/kube/resource.ts';
 import type { HostEntries } from './dns/corefile.ts';
 import type { PublishedNames } from './dns/names.ts';
-import { type Caches, findMade } from './inputs/caches.ts';
+import { findMade, type OperatorCaches } from './inputs/caches.ts';
 
 interface ServiceObject extends KubeObject {
   readonly spec?: {
@@ -16,7 +16,11 @@ interface ServiceObject extends KubeObject {
 }
 
 /** Names of served rules, which are to be in the DNS of the cluster, with the addresses of the Services that exist. */
-export const hostEntries = (caches: Caches, { egresses }: ProxiesPlan, servedIds: ReadonlySet<string>): HostEntries => {
+export const hostEntries = (
+  caches: OperatorCaches,
+  { egresses }: ProxiesPlan,
+  servedIds: ReadonlySet<string>,
+): HostEntries => {
   const entries = new Map<string, readonly string[]>();
   for (const plan of egresses.values()) {
     for (const rule of plan.rules) {
@@ -32,7 +36,7 @@ export const hostEntries = (caches: Caches, { egresses }: ProxiesPlan, servedIds
 
 /** How the Services and names of an object stand, by the id of the rule. `foreign` are keys of Services that are not ours. */
 export const publishedOf = (
-  caches: Caches,
+  caches: OperatorCaches,
   plan: EgressPlan,
   foreign: ReadonlySet<string>,
   names: Pick<PublishedNames, 'finding'> | undefined,
@@ -47,7 +51,7 @@ export const publishedOf = (
 };
 
 const stateOf = (
-  caches: Caches,
+  caches: OperatorCaches,
   plan: EgressPlan,
   rule: RulePlan,
   foreign: ReadonlySet<string>,
@@ -85,13 +89,13 @@ const ownKey = ({ view, rules }: EgressPlan, rule: RulePlan): string => {
 };
 
 /** The Service of a rule has no selector: one that was given to it would lead the clients of the rule to other pods. */
-const isLedAway = (caches: Caches, key: string): boolean => {
+const isLedAway = (caches: OperatorCaches, key: string): boolean => {
   const { selector = {}, type = 'ClusterIP' } = serviceAt(caches, key)?.spec ?? {};
   return Object.keys(selector).length > 0 || type === 'ExternalName';
 };
 
-const clusterIps = (caches: Caches, key: string): readonly string[] =>
+const clusterIps = (caches: OperatorCaches, key: string): readonly string[] =>
   (serviceAt(caches, key)?.spec?.clusterIPs ?? []).filter((ip) => ip !== 'None' && ip !== '');
 
-const serviceAt = (caches: Caches, key: string): ServiceObject | undefined =>
+const serviceAt = (caches: OperatorCaches, key: string): ServiceObject | undefined =>
   findMade(caches, 'services', key) as ServiceObject | undefined;

@@ -8,7 +8,7 @@ import type { Ip } from '../core/ip/index.ts';
 import type { Replica } from '../core/proxy/report.ts';
 import { proxyPorts } from '../core/proxy/served.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
-import type { KnownPod } from './inputs/pods.ts';
+import type { ProxyPod } from './inputs/pods.ts';
 
 /** Asks one address for its report; rejects when it does not answer within the limit, or not with a report. */
 export type ReadReport = (ip: Ip, signal: AbortSignal) => Promise<ProxyReport>;
@@ -17,7 +17,7 @@ export interface ReplicasDeps {
   readonly clock: Clock;
   readonly read: ReadReport;
   /** The pods to ask. */
-  readonly pods: () => readonly KnownPod[];
+  readonly pods: () => readonly ProxyPod[];
   /** True while something is under way: then pods are asked more often. */
   readonly isUrgent: () => boolean;
   /** Called when a report differs from the one before, and when a pod falls silent. */
@@ -31,7 +31,7 @@ const urgentMs = 250;
 const silentAfterMs = 6_000;
 const answerLimitMs = 1_500;
 
-interface Heard {
+interface ReplicaContact {
   /** When it answered last, or when it was first asked. */
   sinceMs: number;
   report: ProxyReport | undefined;
@@ -42,20 +42,20 @@ interface Heard {
 export class Replicas {
   readonly #deps: ReplicasDeps;
   /** uid of the pod -> what is known of it */
-  readonly #heard = new Map<string, Heard>();
+  readonly #heard = new Map<string, ReplicaContact>();
 
   constructor(deps: ReplicasDeps) {
     this.#deps = deps;
   }
 
   /** What a pod told last. */
-  of(pod: KnownPod): Replica {
+  of(pod: ProxyPod): Replica {
     const heard = this.#heard.get(pod.uid);
     return { pod: pod.name, isSilent: heard !== undefined && this.#isSilent(heard), report: heard?.report };
   }
 
   /** True when every one of the pods has answered, or has had the time to. Before that nothing is known about them. */
-  isSettled(pods: readonly KnownPod[]): boolean {
+  isSettled(pods: readonly ProxyPod[]): boolean {
     return pods.every((pod) => {
       const heard = this.#heard.get(pod.uid);
       return heard !== undefined && (heard.report !== undefined || this.#isSilent(heard));
@@ -77,7 +77,7 @@ export class Replicas {
     }
   }
 
-  async #ask(pod: KnownPod, signal: AbortSignal): Promise<void> {
+  async #ask(pod: ProxyPod, signal: AbortSignal): Promise<void> {
     const { clock, read, onChange } = this.#deps;
     const heard = this.#heard.get(pod.uid) ?? { sinceMs: clock.monotonicMs(), report: undefined, told: '' };
     this.#heard.set(pod.uid, heard);
@@ -96,7 +96,7 @@ export class Replicas {
     onChange();
   }
 
-  #isSilent({ sinceMs }: Heard): boolean {
+  #isSilent({ sinceMs }: ReplicaContact): boolean {
     return this.#deps.clock.monotonicMs() - sinceMs > silentAfterMs;
   }
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ProxyReport } from '../api/proxy-report.ts';
 import { egressObject, planOf, reportOf } from '../core/testing/proxies.ts';
 import { ManualClock } from '../runtime/process/clock.ts';
-import type { KnownPod } from './inputs/pods.ts';
+import type { ProxyPod } from './inputs/pods.ts';
 import { ServedNames } from './served-names.ts';
 
 const proxy = 'bcs-system/egress-controller';
@@ -13,7 +13,7 @@ const plan = planOf({
     egressObject('shop/orders', { tcp: [{ name: 'db', sourceport: 3306, destport: 3306, ips: 'db.example.com' }] }),
   ],
 });
-const pod: KnownPod = {
+const pod: ProxyPod = {
   key: 'bcs-system/p1',
   name: 'p1',
   namespace: 'bcs-system',

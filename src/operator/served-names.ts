@@ -3,10 +3,10 @@
  * leads to a proxy which does not serve it would cut every pod of the cluster off its destination.
  */
 import type { EgressPlan, RulePlan } from '../core/proxy/plan.ts';
-import { toldBy } from '../core/proxy/report.ts';
+import { ruleStateIn } from '../core/proxy/report.ts';
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Replicas } from './replicas.ts';
-import type { World } from './snapshot.ts';
+import type { OperatorSnapshot } from './snapshot.ts';
 
 /** A rollout or a short outage takes no name back: resolvers of pods would keep the other answer for longer than that. */
 const graceMs = 60_000;
@@ -31,7 +31,7 @@ export class ServedNames {
   }
 
   /** Ids of the rules whose names are to be published. `before` are names that were published before this process began. */
-  ids({ plan, readyPods }: World, before: ReadonlySet<string>): ReadonlySet<string> {
+  ids({ plan, readyPods }: OperatorSnapshot, before: ReadonlySet<string>): ReadonlySet<string> {
     const nowMs = this.#clock.monotonicMs();
     const servedAtMs = new Map<string, number>();
     this.#hasDoubt = false;
@@ -57,11 +57,11 @@ export class ServedNames {
   #serviceOf(
     { view }: EgressPlan,
     { verdict }: RulePlan,
-    readyPods: World['readyPods'],
+    readyPods: OperatorSnapshot['readyPods'],
   ): 'served' | 'not served' | 'unknown' {
     const pods = readyPods.get(view.proxy) ?? [];
     if (!verdict.ok) return 'not served';
-    const told = pods.map((pod) => toldBy(this.#replicas.of(pod), view, verdict.servedBy).kind);
+    const told = pods.map((pod) => ruleStateIn(this.#replicas.of(pod), view, verdict.servedBy).kind);
     if (told.includes('live')) return 'served';
     return this.#replicas.isSettled(pods) && !told.includes('silent') ? 'not served' : 'unknown';
   }

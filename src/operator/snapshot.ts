@@ -6,16 +6,16 @@ import { emptySet } from '../core/ip/index.ts';
 import { type ProxiesPlan, type ProxyPlan, planProxies } from '../core/proxy/plan.ts';
 import type { ProxiesView } from '../core/proxy/view.ts';
 import type { KubeObject } from '../runtime/kube/resource.ts';
-import { type Caches, findMade } from './inputs/caches.ts';
+import { findMade, type OperatorCaches } from './inputs/caches.ts';
 import { deploymentTrouble } from './inputs/pod-trouble.ts';
-import { type KnownPod, podsWith } from './inputs/pods.ts';
+import { type ProxyPod, podsWith } from './inputs/pods.ts';
 import { isOurs } from './objects/kind.ts';
 import { podMarks } from './objects/proxy-objects.ts';
 
-export interface World {
+export interface OperatorSnapshot {
   readonly plan: ProxiesPlan;
   /** Ready pods by the key of their proxy. */
-  readonly readyPods: ReadonlyMap<string, readonly KnownPod[]>;
+  readonly readyPods: ReadonlyMap<string, readonly ProxyPod[]>;
   /** What keeps pods of a proxy from being ready, by its key. */
   readonly troubles: ReadonlyMap<string, Finding>;
 }
@@ -28,7 +28,7 @@ interface Workload extends KubeObject {
 }
 
 /** Looks at the caches. `reservedNames` are names of the cluster itself. */
-export const lookAt = (caches: Caches, reservedNames: readonly string[]): World => {
+export const lookAt = (caches: OperatorCaches, reservedNames: readonly string[]): OperatorSnapshot => {
   const plan = planProxies(viewOf(caches, reservedNames));
   const pods = caches.pods.flatMap(({ store }) => [...store.values()]);
   const podsByProxy = [...plan.proxies.values()].map((proxy) => [proxy.key, podsOf(caches, proxy, pods)] as const);
@@ -40,14 +40,14 @@ export const lookAt = (caches: Caches, reservedNames: readonly string[]): World 
   return { plan, readyPods, troubles: new Map(troubles) };
 };
 
-const troubleOfWorkload = (caches: Caches, key: string): Finding | undefined => {
+const troubleOfWorkload = (caches: OperatorCaches, key: string): Finding | undefined => {
   const workload = workloadOf(caches, key);
   return workload === undefined ? undefined : deploymentTrouble(workload);
 };
 
 /** What plans and verdicts are made from. */
 export const viewOf = (
-  { egresses, proxies, namespaces, clusterInfos }: Caches,
+  { egresses, proxies, namespaces, clusterInfos }: OperatorCaches,
   reservedNames: readonly string[],
 ): ProxiesView => ({
   egresses: [...egresses.store.values()].map(({ view }) => view),
@@ -58,18 +58,18 @@ export const viewOf = (
 });
 
 /** The Deployment of a proxy, ours or not; undefined when there is none. */
-export const workloadOf = (caches: Caches, key: string): Workload | undefined =>
+export const workloadOf = (caches: OperatorCaches, key: string): Workload | undefined =>
   findMade(caches, 'deployments', key) as Workload | undefined;
 
 /** The labels of the pods of a proxy: those of a Deployment that somebody else made, or ours. */
-export const selectorOf = (caches: Caches, key: string, name: string): Readonly<Record<string, string>> => {
+export const selectorOf = (caches: OperatorCaches, key: string, name: string): Readonly<Record<string, string>> => {
   const workload = workloadOf(caches, key);
   return workload === undefined || isOurs(workload)
     ? podMarks(name)
     : (workload.spec?.selector?.matchLabels ?? podMarks(name));
 };
 
-const podsOf = (caches: Caches, { key, view }: ProxyPlan, pods: readonly KnownPod[]): KnownPod[] =>
+const podsOf = (caches: OperatorCaches, { key, view }: ProxyPlan, pods: readonly ProxyPod[]): ProxyPod[] =>
   view === undefined ? [] : podsWith(pods, view.namespace, selectorOf(caches, key, view.name));
 
 /** Without EgressClusterInfo only what is private everywhere counts as inside. */

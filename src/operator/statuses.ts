@@ -11,7 +11,7 @@ import type { EventRecorder } from '../runtime/kube/event-recorder.ts';
 import { isSame } from '../runtime/kube/owned-status.ts';
 import { apiVersionOf, type KubeObject } from '../runtime/kube/resource.ts';
 import type { Clock } from '../runtime/process/clock.ts';
-import type { KeptEgress, KeptProxy } from './inputs/caches.ts';
+import type { CachedEgress, CachedProxy } from './inputs/caches.ts';
 
 export interface StatusesDeps {
   readonly client: KubeClient;
@@ -55,7 +55,7 @@ export class Statuses {
   }
 
   /** Writes the status of a BCSEgress if it differs, and tells a change of state in an Event. */
-  async egress(key: string, kept: KeptEgress, plan: EgressStatusPlan, signal: AbortSignal): Promise<void> {
+  async egress(key: string, kept: CachedEgress, plan: EgressStatusPlan, signal: AbortSignal): Promise<void> {
     const before = this.latest('BCSEgress', key, kept);
     const status: BCSEgressStatus = { ...plan.fields, conditions: this.#conditions(plan.findings, kept, before) };
     if (!this.#isDue('BCSEgress', key, before, status)) return;
@@ -66,7 +66,7 @@ export class Statuses {
   /** Writes the status of a BCSEgressController if it differs. */
   async proxy(
     key: string,
-    kept: KeptProxy,
+    kept: CachedProxy,
     fields: BCSEgressControllerStatus,
     findings: Findings,
     signal: AbortSignal,
@@ -89,7 +89,7 @@ export class Statuses {
     }
   }
 
-  #conditions(findings: Findings, { view }: KeptEgress | KeptProxy, before: BCSEgressStatus | undefined) {
+  #conditions(findings: Findings, { view }: CachedEgress | CachedProxy, before: BCSEgressStatus | undefined) {
     return conditionsOf(findings, view.generation, before?.conditions, this.#deps.clock.now());
   }
 
@@ -126,7 +126,7 @@ export class Statuses {
     this.#written.set(`${kind} ${key}`, { uid, resourceVersion, status, atMs: clock.monotonicMs() });
   }
 
-  #tell(key: string, { metadata }: KeptEgress, { state, fields, findings }: EgressStatusPlan): void {
+  #tell(key: string, { metadata }: CachedEgress, { state, fields, findings }: EgressStatusPlan): void {
     if (state === 'Pending') return;
     const { name, namespace, uid } = metadata;
     const resource = resourceOf('BCSEgress');

@@ -1,5 +1,5 @@
 /**
- * Writer brings objects to what they should be: it applies what differs and nothing else, takes nothing from others, and
+ * DesiredObjectWriter brings objects to what they should be: it applies what differs and nothing else, takes nothing from others, and
  * removes what we made and is wanted no longer. It may be asked for the same for ever.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -8,26 +8,26 @@ import { isInvalid } from '../runtime/kube/api-error.ts';
 import type { KubeClient } from '../runtime/kube/client.ts';
 import { type KubeObject, keyOf, refOf } from '../runtime/kube/resource.ts';
 import { alike, isMet } from './difference.ts';
-import type { Caches } from './inputs/caches.ts';
+import type { OperatorCaches } from './inputs/caches.ts';
 import { findMade } from './inputs/caches.ts';
-import { isOurs, type MadeKind, resources, type Wanted } from './objects/kind.ts';
+import { type DesiredObject, isOurs, type MadeKind, resources } from './objects/kind.ts';
 
 /** What became of an object. `foreign`: somebody else has one of that name, and it is left as it is. */
 export type Brought = 'same' | 'written' | 'foreign';
 
-interface Memory {
-  readonly wanted: Wanted['object'];
+interface LastWrite {
+  readonly wanted: DesiredObject['object'];
   /** What the server made of it, as far as it is ours: quantities, say, come back in another spelling. */
   readonly answer: unknown;
 }
 
-export class Writer {
+export class DesiredObjectWriter {
   readonly #client: KubeClient;
-  readonly #caches: Caches;
+  readonly #caches: OperatorCaches;
   /** kind and key -> our last write, until the object is gone */
-  readonly #memories = new Map<string, Memory>();
+  readonly #memories = new Map<string, LastWrite>();
 
-  constructor(client: KubeClient, caches: Caches) {
+  constructor(client: KubeClient, caches: OperatorCaches) {
     this.#client = client;
     this.#caches = caches;
     for (const [kind, ofKind] of Object.entries(caches.made)) {
@@ -40,7 +40,7 @@ export class Writer {
   }
 
   /** Makes the object so. Rejects with an ApiError when the server refuses or cannot be reached. */
-  async bring({ kind, object }: Wanted, signal: AbortSignal): Promise<Brought> {
+  async bring({ kind, object }: DesiredObject, signal: AbortSignal): Promise<Brought> {
     const key = keyOf(object);
     const memoryKey = `${kind} ${key}`;
     const actual = findMade(this.#caches, kind, key);
@@ -66,7 +66,7 @@ export class Writer {
    * Applies, and where that cannot undo what others did replaces: ports of a Service are told apart by their numbers, so a
    * port that somebody has changed stays beside the one that we apply, or makes it invalid.
    */
-  async #write(kind: MadeKind, object: Wanted['object'], signal: AbortSignal): Promise<KubeObject> {
+  async #write(kind: MadeKind, object: DesiredObject['object'], signal: AbortSignal): Promise<KubeObject> {
     const apply = () => this.#client.apply(resources[kind], object, { fieldManager: operatorName, signal });
     if (kind !== 'services') return apply();
     const replace = () =>

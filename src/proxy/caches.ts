@@ -1,5 +1,5 @@
 /**
- * Caches are all that a proxy knows about the cluster. It reads every BCSEgress and every BCSEgressController, also those of
+ * ProxyCaches are all that a proxy knows about the cluster. It reads every BCSEgress and every BCSEgressController, also those of
  * other proxies: a name belongs to one object of the whole cluster, so the plan needs all of them to be the operator's plan.
  */
 import { resourceOf } from '../api/kinds.ts';
@@ -14,7 +14,7 @@ import { coreResource } from '../runtime/kube/resource.ts';
 import { type SourcePod, sourceOf } from './engine/sources.ts';
 
 /** The caches by kind. Keys are `namespace/name`, or `name` for cluster-scoped kinds. */
-export interface Caches {
+export interface ProxyCaches {
   readonly egresses: Informer<EgressView>;
   readonly proxies: Informer<ProxyView>;
   readonly clusterInfos: Informer<ClusterRanges>;
@@ -24,7 +24,7 @@ export interface Caches {
 }
 
 /** Makes the caches; nothing is read before they run. */
-export const createCaches = (deps: FollowingDeps): Caches => ({
+export const createProxyCaches = (deps: FollowingDeps): ProxyCaches => ({
   egresses: follow(deps, 'egresses', resourceOf('BCSEgress'), { project: projectEgress }),
   proxies: follow(deps, 'proxies', resourceOf('BCSEgressController'), { project: projectProxy }),
   clusterInfos: follow(deps, 'clusterInfos', resourceOf('EgressClusterInfo'), { project: projectClusterInfo }),
@@ -36,7 +36,7 @@ export const createCaches = (deps: FollowingDeps): Caches => ({
 });
 
 /** Every cache with its name. */
-export const allOf = (caches: Caches): readonly (readonly [string, Informer<unknown>])[] => Object.entries(caches);
+export const allOf = (caches: ProxyCaches): readonly (readonly [string, Informer<unknown>])[] => Object.entries(caches);
 
 /** Names of the caches that have not been filled yet. No rule is served before there are none. */
-export const missingOf = (caches: Caches): string[] => missingIn(allOf(caches));
+export const missingOf = (caches: ProxyCaches): string[] => missingIn(allOf(caches));

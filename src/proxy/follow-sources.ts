@@ -6,11 +6,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { messageOf } from '../runtime/process/bug.ts';
 import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
-import type { Caches } from './caches.ts';
+import type { ProxyCaches } from './caches.ts';
 import { noSources, type Sources, sourcesOf } from './engine/sources.ts';
 
 export interface FollowSourcesDeps {
-  readonly pods: Pick<Caches['pods'], 'store' | 'synced' | 'subscribe'>;
+  readonly pods: Pick<ProxyCaches['pods'], 'store' | 'synced' | 'subscribe'>;
   readonly clock: Clock;
   readonly log: Log;
   /** Gets the sources whenever they are other than before. */

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { ruleSetOf } from '../core/proxy/plan.ts';
-import type { Wanted } from './desired.ts';
-import { type KeptRules, keptInMemory, keptRules } from './kept-rules.ts';
+import type { DesiredRules } from './desired.ts';
+import { fileRuleStore, memoryRuleStore, type RuleStore } from './kept-rules.ts';
 
 const rules = ruleSetOf(
   'bcs-system/one',
@@ -20,7 +20,7 @@ const rules = ruleSetOf(
   ],
   ['10.0.0.0/8'],
 );
-const wanted: Wanted = { rules, egresses: new Map([['shop/a', 3]]) };
+const wanted: DesiredRules = { rules, egresses: new Map([['shop/a', 3]]) };
 
 describe('kept rules', () => {
   let folder: string;
@@ -31,9 +31,9 @@ describe('kept rules', () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  const kinds: readonly [string, () => KeptRules][] = [
-    ['in a file', () => keptRules(file)],
-    ['in memory', keptInMemory],
+  const kinds: readonly [string, () => RuleStore][] = [
+    ['in a file', () => fileRuleStore(file)],
+    ['in memory', memoryRuleStore],
   ];
   for (const [where, make] of kinds) {
     it(`come back as they were, ${where}, and only for their own controller`, async () => {
@@ -46,7 +46,7 @@ describe('kept rules', () => {
   }
 
   it('are not used when the file was changed, cut or is something else', async () => {
-    const kept = keptRules(file);
+    const kept = fileRuleStore(file);
     await kept.write(wanted);
     const text = await readFile(file, 'utf8');
     for (const other of [text.replace('pay.example.com', 'bad.example.com'), text.slice(0, 40), '', '[]', 'null']) {

@@ -12,16 +12,16 @@ import { Lifecycle, onStop, type ProcessPort } from '../runtime/process/lifecycl
 import { createLog, type Log } from '../runtime/process/log.ts';
 import { HealthServer } from '../runtime/serve/health.ts';
 import { readersOf } from '../runtime/serve/reader-units.ts';
-import { allOf, createCaches } from './caches.ts';
+import { allOf, createProxyCaches } from './caches.ts';
 import { outsideResolvers } from './dns/outside.ts';
 import { GuardedResolver } from './dns/resolver.ts';
 import { serveDns } from './dns/server.ts';
 import type { EngineParts, ProxyEngine } from './engine/engine.ts';
 import type { EngineName, ProxyOptions } from './flags.ts';
-import { keptRules } from './kept-rules.ts';
+import { fileRuleStore } from './kept-rules.ts';
 import { stopLimitMs } from './leave.ts';
 import { createProxyMetrics } from './metrics.ts';
-import { Replica } from './replica.ts';
+import { ProxyReplica } from './replica.ts';
 
 const clock = systemClock;
 const random = Math.random;
@@ -39,7 +39,7 @@ export const runProxy = async (options: ProxyOptions, version: string, port: Pro
 const start = async (options: ProxyOptions, version: string, lifecycle: Lifecycle, log: Log): Promise<void> => {
   const metrics = createMetrics();
   const client = await connect({ ...options, userAgent: `sallyport-proxy/${version}`, rateLimit, metrics });
-  const caches = createCaches({ client, clock, random, onProblem: problemLog(log, clock) });
+  const caches = createProxyCaches({ client, clock, random, onProblem: problemLog(log, clock) });
   for (const [name, cache] of allOf(caches)) metrics.observeInformer(name, cache);
   const guard = createGuard(options, log);
   const dns = await serveDns(guard, { host: '127.0.0.1', port: proxyPorts.dns });
@@ -55,13 +55,13 @@ const start = async (options: ProxyOptions, version: string, lifecycle: Lifecycl
   const engine = await createEngine(options.engine, parts, guard);
   const { namespace, name } = options.controller;
   const loop = createProxyMetrics(metrics.instruments, () => replica.report());
-  const replica: Replica = new Replica({
+  const replica: ProxyReplica = new ProxyReplica({
     controller: `${namespace}/${name}`,
     reservedNames: options.reservedNames,
     caches,
     engine,
     guard,
-    kept: keptRules(join(options.stateFolder, 'rules.json')),
+    kept: fileRuleStore(join(options.stateFolder, 'rules.json')),
     clock,
     log,
     loop,

@@ -7,7 +7,7 @@ import { type Clock, wait } from '../runtime/process/clock.ts';
 import type { RuleProblem } from './engine/engine.ts';
 
 /** Where a name leads at the moment. */
-export interface NameFinding {
+export interface NameTarget {
   readonly addresses: readonly string[];
   /** Why it leads nowhere; absent when it does. */
   readonly problem?: RuleProblem;
@@ -15,7 +15,7 @@ export interface NameFinding {
 
 /** What the look-ups need. */
 export interface NamesDeps {
-  readonly check: (name: string) => Promise<NameFinding>;
+  readonly check: (name: string) => Promise<NameTarget>;
   readonly clock: Clock;
   /** Told when a name begins or ceases to lead somewhere, or why it does not. */
   readonly onChange: (name: string, problem: RuleProblem | undefined) => void;
@@ -29,7 +29,7 @@ const together = 64;
 /** The names of the rules in force. `set` them whenever they change, `run` once. */
 export class Names {
   readonly #deps: NamesDeps;
-  readonly #findings = new Map<string, NameFinding>();
+  readonly #findings = new Map<string, NameTarget>();
   #names: ReadonlySet<string> = new Set();
   #wake = new AbortController();
 
@@ -45,7 +45,7 @@ export class Names {
   }
 
   /** What was found last; undefined when the name was not looked up yet. */
-  finding(name: string): NameFinding | undefined {
+  finding(name: string): NameTarget | undefined {
     return this.#findings.get(name);
   }
 
@@ -69,7 +69,7 @@ export class Names {
     await Promise.all(Array.from({ length: together }, work));
   }
 
-  #take(name: string, finding: NameFinding): void {
+  #take(name: string, finding: NameTarget): void {
     // The rules may have changed while it was asked.
     if (!this.#names.has(name)) return;
     const before = this.#findings.get(name)?.problem;

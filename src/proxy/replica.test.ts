@@ -10,10 +10,10 @@ import { createLog } from '../runtime/process/log.ts';
 import { startTestApiServer, type TestApiServer } from '../runtime/testing/api-server.ts';
 import { eventually } from '../runtime/testing/eventually.ts';
 import { fastClock } from '../runtime/testing/fast-clock.ts';
-import { createCaches } from './caches.ts';
-import { type KeptRules, keptInMemory } from './kept-rules.ts';
+import { createProxyCaches } from './caches.ts';
+import { memoryRuleStore, type RuleStore } from './kept-rules.ts';
 import { createProxyMetrics } from './metrics.ts';
-import { Replica } from './replica.ts';
+import { ProxyReplica } from './replica.ts';
 import { FakeEngine } from './testing/fake-engine.ts';
 import { FakeGuard } from './testing/fake-guard.ts';
 
@@ -30,8 +30,8 @@ const clock = fastClock(100);
 let server: TestApiServer;
 let engine: FakeEngine;
 let guard: FakeGuard;
-let kept: KeptRules;
-let replica: Replica;
+let kept: RuleStore;
+let replica: ProxyReplica;
 let metrics: ReturnType<typeof createMetrics>;
 let end: () => Promise<void>;
 const accessTo = {
@@ -51,7 +51,7 @@ beforeEach(() => {
   put(controllers, { metadata: { namespace: 'bcs-system', name: 'egress-controller' }, spec: {} });
   engine = new FakeEngine();
   guard = new FakeGuard();
-  kept = keptInMemory();
+  kept = memoryRuleStore();
   guard.addresses.set('db.example.com', ['198.51.100.10']);
   guard.addresses.set('pay.example.com', ['198.51.100.11']);
   start();
@@ -66,10 +66,10 @@ const start = (url = server.url): void => {
     clock: systemClock,
     random: Math.random,
   });
-  const caches = createCaches({ client, clock: systemClock, random: Math.random, onProblem: () => {} });
+  const caches = createProxyCaches({ client, clock: systemClock, random: Math.random, onProblem: () => {} });
   metrics = createMetrics();
   const loop = createProxyMetrics(metrics.instruments, () => replica.report());
-  replica = new Replica({
+  replica = new ProxyReplica({
     controller,
     reservedNames: ['cluster.local'],
     caches,

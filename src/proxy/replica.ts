@@ -1,5 +1,5 @@
 /**
- * Replica is one pod of an egress proxy, joined: caches tell the loop that something changed, a pass gives the rules that
+ * ProxyReplica is one pod of an egress proxy, joined: caches tell the loop that something changed, a pass gives the rules that
  * are wanted to the guard and to the engine, and the report says what became of them. Nothing is served before the caches
  * are filled; after that the last rules stay in force whatever happens to the API server.
  */
@@ -11,58 +11,58 @@ import { Loop, type LoopHooks, type PassResult } from '../runtime/control/loop.t
 import type { Clock } from '../runtime/process/clock.ts';
 import type { Log } from '../runtime/process/log.ts';
 import type { Page } from '../runtime/serve/health.ts';
-import { allOf, type Caches, missingOf } from './caches.ts';
-import { Gathering, type Wanted } from './desired.ts';
+import { allOf, missingOf, type ProxyCaches } from './caches.ts';
+import { type DesiredRules, DesiredRulesReader } from './desired.ts';
 import type { ProxyEngine, RuleProblem } from './engine/engine.ts';
 import type { Sources } from './engine/sources.ts';
 import { followSources } from './follow-sources.ts';
-import type { KeptRules } from './kept-rules.ts';
+import type { RuleStore } from './kept-rules.ts';
 import { leave } from './leave.ts';
-import { type NameFinding, Names } from './names.ts';
+import { Names, type NameTarget } from './names.ts';
 import { Readings } from './readings.ts';
-import { hasWaiting, type InForce, type ReportInput, reportOf } from './report.ts';
+import { hasWaiting, type ReportInput, type RulesInEngine, reportOf } from './report.ts';
 
 /** The guarding resolver, as far as it is needed here. */
-export interface Guard {
+export interface GuardingResolver {
   /** From now on only names of these rules lead anywhere. */
   set(rules: RuleSet): void;
   /** From now on these are the addresses of clients. */
   admit(sources: Sources): void;
-  check(name: string): Promise<NameFinding>;
+  check(name: string): Promise<NameTarget>;
   /** Questions that were refused, by a short word for why. */
   readonly refused: ReadonlyMap<string, number>;
 }
 
 /** What a replica needs. */
-export interface ReplicaDeps {
+export interface ProxyReplicaDeps {
   /** `namespace/name` of the BCSEgressController. */
   readonly controller: string;
   /** Names of the cluster itself, which no rule may be about. */
   readonly reservedNames: readonly string[];
-  readonly caches: Caches;
+  readonly caches: ProxyCaches;
   readonly engine: ProxyEngine;
-  readonly guard: Guard;
+  readonly guard: GuardingResolver;
   /** What was in force when the process before this one ended; served until the caches are filled. */
-  readonly kept: KeptRules;
+  readonly kept: RuleStore;
   readonly clock: Clock;
   readonly log: Log;
   readonly loop?: LoopHooks;
 }
 
 /** A replica. Make one per process and `run` it once. */
-export class Replica {
+export class ProxyReplica {
   readonly reportPage: Page;
-  readonly #deps: ReplicaDeps;
-  readonly #gathering: Gathering;
+  readonly #deps: ProxyReplicaDeps;
+  readonly #gathering: DesiredRulesReader;
   readonly #loop: Loop;
   readonly #names: Names;
   readonly #readings: Readings;
-  #inForce: InForce | undefined;
+  #inForce: RulesInEngine | undefined;
 
-  constructor(deps: ReplicaDeps) {
+  constructor(deps: ProxyReplicaDeps) {
     const { caches, controller, reservedNames, engine, guard, clock, loop } = deps;
     this.#deps = deps;
-    this.#gathering = new Gathering(caches, controller, reservedNames);
+    this.#gathering = new DesiredRulesReader(caches, controller, reservedNames);
     this.#loop = new Loop({ clock, pass: () => this.#pass(), hooks: loop ?? { passed: () => {} } });
     this.#readings = new Readings(engine, clock, () => {
       const input = this.#reportInput();
@@ -180,7 +180,7 @@ export class Replica {
     return result;
   }
 
-  async #apply(wanted: Wanted): Promise<PassResult> {
+  async #apply(wanted: DesiredRules): Promise<PassResult> {
     const { engine, guard, log } = this.#deps;
     // Before the engine: a new rule finds its name, and a name that no rule has any more leads nowhere at once.
     guard.set(wanted.rules);
@@ -203,7 +203,7 @@ export class Replica {
     return this.#inForce !== undefined && mayHeal(this.#inForce) ? 'again' : 'done';
   }
 
-  #take(inForce: InForce): void {
+  #take(inForce: RulesInEngine): void {
     const { log } = this.#deps;
     const before = this.#inForce;
     for (const [rule, { reason, sentence }] of inForce.problems) {
@@ -227,12 +227,15 @@ export class Replica {
 }
 
 /** True when a rule is not live for a reason that may pass by itself, such as a port that somebody else holds. */
-const mayHeal = ({ problems }: InForce): boolean =>
+const mayHeal = ({ problems }: RulesInEngine): boolean =>
   [...problems.values()].some(({ reason }) => reasons[reason].fault === 'world');
 
 /** How many rules are new or other than before, and how many are gone. */
-const changed = (before: Wanted | undefined, after: Wanted): { readonly set: number; readonly removed: number } => {
-  const texts = (wanted: Wanted | undefined) =>
+const changed = (
+  before: DesiredRules | undefined,
+  after: DesiredRules,
+): { readonly set: number; readonly removed: number } => {
+  const texts = (wanted: DesiredRules | undefined) =>
     new Map((wanted?.rules.rules ?? []).map((rule) => [rule.id, JSON.stringify(rule)]));
   const old = texts(before);
   const now = texts(after);

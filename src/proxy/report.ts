@@ -1,13 +1,13 @@
 /** From what is in force, what the engine counts and where names lead to the report of a replica. Pure. */
 import type { ProxyReport, RuleReport } from '../api/proxy-report.ts';
 import type { ServedRule } from '../core/proxy/served.ts';
-import type { Wanted } from './desired.ts';
+import type { DesiredRules } from './desired.ts';
 import type { EngineReading, ProxyEngine, RuleProblem } from './engine/engine.ts';
-import { type NameFinding, nameOf } from './names.ts';
+import { type NameTarget, nameOf } from './names.ts';
 
 /** Rules as the engine has them. */
-export interface InForce {
-  readonly wanted: Wanted;
+export interface RulesInEngine {
+  readonly wanted: DesiredRules;
   /** Why a rule is not live, by id. */
   readonly problems: ReadonlyMap<string, RuleProblem>;
 }
@@ -15,12 +15,12 @@ export interface InForce {
 /** What a report is made from. */
 export interface ReportInput {
   readonly engine: ProxyEngine['name'];
-  readonly inForce: InForce;
+  readonly inForce: RulesInEngine;
   readonly reading: EngineReading;
   /** What users should know of a live rule; undefined when there is nothing. */
   readonly noteOf?: (rule: ServedRule) => string | undefined;
   /** Undefined for a name that was not looked up yet. */
-  readonly nameFinding: (name: string) => NameFinding | undefined;
+  readonly nameFinding: (name: string) => NameTarget | undefined;
   /** Names that were not let through by the guard, by a short word for why. */
   readonly guarded: ReadonlyMap<string, number>;
 }

@@ -10,12 +10,12 @@ export interface DaemonSet extends KubeObject {
 export interface Pod extends KubeObject {
   readonly spec?: { readonly nodeName?: string };
   readonly status?: {
-    readonly conditions?: readonly Condition[];
-    readonly initContainerStatuses?: readonly ContainerStatus[];
-    readonly containerStatuses?: readonly ContainerStatus[];
+    readonly conditions?: readonly ServedCondition[];
+    readonly initContainerStatuses?: readonly CleanerStatus[];
+    readonly containerStatuses?: readonly CleanerStatus[];
   };
 }
-interface ContainerStatus {
+interface CleanerStatus {
   readonly name: string;
   readonly ready?: boolean;
   readonly state?: ContainerState;
@@ -28,9 +28,9 @@ interface ContainerState {
 
 /** As much of a node as is needed. */
 export interface Node extends KubeObject {
-  readonly status?: { readonly conditions?: readonly Condition[] };
+  readonly status?: { readonly conditions?: readonly ServedCondition[] };
 }
-interface Condition {
+interface ServedCondition {
   readonly type: string;
   readonly status: string;
   readonly message?: string;

@@ -6,9 +6,9 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { startBareControlPlane } from '../../lab/bare-control-plane.ts';
-import { admissionPart, webhookPart } from '../../src/controller/admission/control-loop.ts';
+import { admissionServer, webhookLoop } from '../../src/controller/admission/control-loop.ts';
 import { configOf, type Manifest, policy, usualCluster } from '../../src/controller/admission/testing/cluster.ts';
-import { type Caches, createCaches } from '../../src/controller/loop/caches.ts';
+import { type ControllerCaches, createControllerCaches } from '../../src/controller/loop/caches.ts';
 import { TestConfig } from '../../src/controller/testing.ts';
 import { type Secret, secretResource } from '../../src/runtime/certs/secret.ts';
 import type { KubeClient } from '../../src/runtime/kube/client.ts';
@@ -46,7 +46,7 @@ export interface Running {
 /** What a test can do with the world. */
 export interface AdmissionWorld {
   readonly client: KubeClient;
-  readonly caches: Caches;
+  readonly caches: ControllerCaches;
   readonly kubeconfig: string;
   /** The port of the URL at which the API server asks. */
   readonly port: number;
@@ -71,7 +71,7 @@ export async function startAdmissionWorld(secret?: Secret): Promise<AdmissionWor
     clock: systemClock,
     random,
   });
-  const caches = createCaches({ client, clock: systemClock, random, onProblem: () => {} });
+  const caches = createControllerCaches({ client, clock: systemClock, random, onProblem: () => {} });
   const port = await freePort();
   const ending = new AbortController();
   const config = new TestConfig(configOf('both'));
@@ -102,7 +102,7 @@ export async function startAdmissionWorld(secret?: Secret): Promise<AdmissionWor
       const deps = { client, caches, config, site, clock, random, log, metrics: createMetrics() };
       const options = { url: `https://127.0.0.1:${port}` };
       const stopping = new AbortController();
-      const parts = [admissionPart(deps, options), ...(isLeader ? [webhookPart(deps, options)] : [])];
+      const parts = [admissionServer(deps, options), ...(isLeader ? [webhookLoop(deps, options)] : [])];
       const ended = parts.map((part) => part.run(stopping.signal));
       return {
         async stop() {

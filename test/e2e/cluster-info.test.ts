@@ -7,10 +7,10 @@ import { after, before, test } from 'node:test';
 import { EgressClusterInfoStatus } from '../../src/api/egress-cluster-info.ts';
 import { resourceOf } from '../../src/api/kinds.ts';
 import { definitionResource, poolDefinitionName, poolResource } from '../../src/controller/cluster-info/calico.ts';
-import { clusterInfoPart } from '../../src/controller/cluster-info/control-loop.ts';
+import { clusterInfoLoop } from '../../src/controller/cluster-info/control-loop.ts';
 import { serviceCidrResource } from '../../src/controller/cluster-info/service-ranges.ts';
-import type { Part } from '../../src/controller/loop/control-loop.ts';
-import { type RunningPart, startPart } from '../../src/controller/testing.ts';
+import type { ControlLoop } from '../../src/controller/loop/control-loop.ts';
+import { type RunningControlLoop, startControlLoop } from '../../src/controller/testing.ts';
 import { loadAccess } from '../../src/runtime/kube/load-access.ts';
 import type { KubeObject, Resource } from '../../src/runtime/kube/resource.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
@@ -22,10 +22,13 @@ const fieldManager = 'e2e';
 const limitMs = 30_000;
 
 let world: World;
-let running: RunningPart<Part>;
+let running: RunningControlLoop<ControlLoop>;
 const start = async (): Promise<void> => {
   const feature = { egressIgnoreCIDR: { autoDetect: { podCIDR: 'auto' }, custom: ['198.51.100.0/24'] } };
-  running = await startPart({ access: await loadAccess({ path: world.plane.kubeconfig }), feature }, clusterInfoPart);
+  running = await startControlLoop(
+    { access: await loadAccess({ path: world.plane.kubeconfig }), feature },
+    clusterInfoLoop,
+  );
 };
 tellOfProcesses(() => world?.started ?? []);
 before(async () => {

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Electorate } from '../../src/api/egress-cluster-info.ts';
+import type { RecordedElectorate } from '../../src/api/egress-cluster-info.ts';
 import { failoverNames } from '../../src/api/names.ts';
 import { type Secret, secretResource } from '../../src/runtime/certs/secret.ts';
 import { leaseResource } from '../../src/runtime/control/lease-record.ts';
@@ -26,7 +26,7 @@ after(async () => {
   await world?.stop();
 });
 
-const electorate = async (): Promise<Electorate | undefined> =>
+const electorate = async (): Promise<RecordedElectorate | undefined> =>
   (await world.get('EgressClusterInfo', 'default'))?.status?.electorate;
 const eventuallyVoters = (text: string) =>
   eventually(`the electorate is ${text}`, async () => {

@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { outsideAddresses, ports } from '../../lab/cluster/shape.ts';
 import { until } from '../../lab/host/wait.ts';
 import { resourceOf } from '../../src/api/kinds.ts';
-import { readAll, readOwnObjects, readSurroundings, resources, type ServedPod } from '../../src/cli/read.ts';
+import { readAll, readClusterContext, readOwnObjects, resources, type ServedPod } from '../../src/cli/read.ts';
 import { viewOf } from '../../src/cli/view.ts';
 import { explainPod } from '../../src/core/explain/explain.ts';
 import { parseIp } from '../../src/core/ip/index.ts';
@@ -117,7 +117,7 @@ describe('random policies', () => {
   const explainAll = async (): Promise<Expectation[]> => {
     const { signal } = new AbortController();
     const objects = await readOwnObjects(kube, signal);
-    const { view } = viewOf(objects, await readSurroundings(kube, 'sallyport', signal));
+    const { view } = viewOf(objects, await readClusterContext(kube, 'sallyport', signal));
     const planned = plan(view);
     const served = (await readAll<ServedPod>(kube, resources.pods)).map(projectPod);
     return pods.flatMap(({ name: pod, namespace, node }) => {

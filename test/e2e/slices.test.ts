@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, test } from 'node:test';
 import { type KindName, type ObjectOf, resourceOf } from '../../src/api/kinds.ts';
-import type { Part } from '../../src/controller/loop/control-loop.ts';
+import type { ControlLoop } from '../../src/controller/loop/control-loop.ts';
 import { followMembers } from '../../src/controller/membership/members.ts';
-import { slicesPart } from '../../src/controller/slices/control-loop.ts';
-import { type RunningPart, startPart } from '../../src/controller/testing.ts';
+import { slicesLoop } from '../../src/controller/slices/control-loop.ts';
+import { type RunningControlLoop, startControlLoop } from '../../src/controller/testing.ts';
 import { loadAccess } from '../../src/runtime/kube/load-access.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { namespaces, World } from './controller-world.ts';
@@ -25,10 +25,10 @@ const fieldManager = 'e2e';
 const limitMs = 30_000;
 
 let world: World;
-let running: RunningPart<Part>;
+let running: RunningControlLoop<ControlLoop>;
 const start = async (feature: object = {}): Promise<void> => {
   const access = await loadAccess({ path: world.plane.kubeconfig });
-  running = await startPart({ access, feature }, (deps) => slicesPart(deps, followMembers(deps.caches)));
+  running = await startControlLoop({ access, feature }, (deps) => slicesLoop(deps, followMembers(deps.caches)));
 };
 tellOfProcesses(() => world?.started ?? []);
 before(async () => {

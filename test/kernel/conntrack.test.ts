@@ -7,7 +7,7 @@ import type { Ip } from '../../src/core/ip/index.ts';
 import { markText, slotMark } from '../../src/core/node/numbers.ts';
 import { createConntrack } from '../../src/dataplane/conntrack/conntrack.ts';
 import { createCut } from '../../src/dataplane/conntrack/cut.ts';
-import { createForgetStrays } from '../../src/dataplane/conntrack/stale-connections.ts';
+import { createDropStaleConnections } from '../../src/dataplane/conntrack/stale-connections.ts';
 import { conntrackConformance } from '../../src/dataplane/conntrack/testing/conformance.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
 import { stateFile } from '../../src/dataplane/state-file.ts';
@@ -22,7 +22,7 @@ conntrackConformance('Linux', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sallyport-conntrack-'));
   const path = join(folder, 'forget');
   const libc = await loadLibc();
-  const [forgetStrays, cut] = [createForgetStrays(libc), createCut(libc)];
+  const [forgetStrays, cut] = [createDropStaleConnections(libc), createCut(libc)];
   let port = 1000;
   const leaveWith = async (eip: Ip, mark = 0, state: readonly string[] = []): Promise<void> => {
     port += 1;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Ip } from '../../src/core/ip/index.ts';
-import { createGateTables, joinGate, openLatch } from '../../src/dataplane/gate/gate.ts';
+import { createGateTables, joinGate, openGateSets } from '../../src/dataplane/gate/gate.ts';
 import { describeGate, gateIps } from '../../src/dataplane/gate/testing/conformance.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
 import { renderTable } from '../../src/dataplane/nft/render.ts';
@@ -34,9 +34,9 @@ const openWorld = async ({ tunnel = 'egw0' } = {}) => {
   await node.must('ip', 'neigh', 'add', 'proxy', ipv6, 'dev', 'eth0');
   await node.programs.run(['nft', '-f', '-'], { input: renderTable({ ...settings, isGated: true }) });
   let signature = 1;
-  const latch = inNamespace(node.name, () => openLatch(libc, () => signature++));
+  const gateSets = inNamespace(node.name, () => openGateSets(libc, () => signature++));
   return {
-    gate: joinGate(createGateTables(node.programs, tunnel), latch),
+    gate: joinGate(createGateTables(node.programs, tunnel), gateSets),
     isAnswered: async (ip: Ip) => {
       await peer.must('ip', 'neigh', 'flush', 'dev', 'eth0');
       return (await peer.programs.run(['ping', '-c', '1', '-W', '1', ip])).code === 0;
@@ -45,7 +45,7 @@ const openWorld = async ({ tunnel = 'egw0' } = {}) => {
       for (const family of ['arp', 'ip6']) await node.must('nft', 'delete', 'table', family, 'sallyport');
     },
     [Symbol.asyncDispose]: async () => {
-      latch.close();
+      gateSets.close();
       await node.close();
       await peer.close();
     },

@@ -15,8 +15,8 @@ import { KIND_MASK, markText, replyMark, SLOT_KIND } from '../../src/core/node/n
 import { ip } from '../../src/core/testing/address.ts';
 import type { Connection } from '../../src/dataplane/conntrack/connection.ts';
 import { createConnections } from '../../src/dataplane/conntrack/connections.ts';
-import { createForgetStrays, type Turned } from '../../src/dataplane/conntrack/stale-connections.ts';
-import { createGateTables, type Hold, openLatch } from '../../src/dataplane/gate/gate.ts';
+import { createDropStaleConnections, type Turned } from '../../src/dataplane/conntrack/stale-connections.ts';
+import { createGateTables, type Hold, openGateSets } from '../../src/dataplane/gate/gate.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
 import { eventually } from '../../src/runtime/testing/eventually.ts';
 import { inNamespace } from './enter.ts';
@@ -69,11 +69,11 @@ const openNodes = async (network: Network) => {
   let signature = 1;
   const latchOf = async (node: Namespace) => {
     await createGateTables(node.programs, DEVICE).prepare();
-    const latch = inNamespace(node.name, () => openLatch(libc, () => signature++));
-    return (held: readonly Hold[]) => assert.equal(latch.hold(held, minuteMs), undefined);
+    const gateSets = inNamespace(node.name, () => openGateSets(libc, () => signature++));
+    return (held: readonly Hold[]) => assert.equal(gateSets.hold(held, minuteMs), undefined);
   };
   const real = createConnections({ libc, timeouts: () => ({ tcp: 600, udp: 60 }) });
-  const forgetStrays = createForgetStrays(libc);
+  const forgetStrays = createDropStaleConnections(libc);
   const listed = (node: Namespace): Connection[] => {
     const found: Connection[] = [];
     inNamespace(node.name, () => real.list((connection) => found.push(connection)));

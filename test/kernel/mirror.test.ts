@@ -1,7 +1,7 @@
 /** The mirror as it runs in agents: threads in two network namespaces, packets between them, and two kernels. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Asker } from '../../src/agent/mirror/mirror-client.ts';
+import { MirrorClient } from '../../src/agent/mirror/mirror-client.ts';
 import { MirrorThread } from '../../src/agent/mirror/mirror-thread.ts';
 import type { MirrorPlan, MirrorStats } from '../../src/agent/mirror/port.ts';
 import type { Connection } from '../../src/dataplane/conntrack/connection.ts';
@@ -90,7 +90,7 @@ for (const [family, prefix] of [
     assert.deepEqual(listed('b'), []);
 
     await using _ = { [Symbol.asyncDispose]: () => threads.a.close() };
-    const asker = new Asker(threads.b.port());
+    const asker = new MirrorClient(threads.b.port());
     // The agent's word that it owns them now comes over another channel, and may be the first to be heard.
     threads.b.set({ ...plan, owned: [{ ips, successors: [] }] });
     await asker.takeOver(ips, 0);

@@ -10,7 +10,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { type Ip, parseIp } from '../../src/core/ip/index.ts';
-import { createGateTables, type Hold, type Latch, openLatch } from '../../src/dataplane/gate/gate.ts';
+import { createGateTables, type GateSets, type Hold, openGateSets } from '../../src/dataplane/gate/gate.ts';
 import { loadLibc } from '../../src/dataplane/libc.ts';
 import { renderTable } from '../../src/dataplane/nft/render.ts';
 import { TABLE } from '../../src/dataplane/nft/stored.ts';
@@ -84,7 +84,7 @@ const openGateway = async (label: Label, outside: Namespace, client: Namespace) 
   await createGateTables(node.programs, device).prepare();
   const libc = await loadLibc();
   let signature = 1;
-  return { node, latch: inNamespace(node.name, () => openLatch(libc, () => signature++)) };
+  return { node, gateSets: inNamespace(node.name, () => openGateSets(libc, () => signature++)) };
 };
 
 /** Both EIPs, with the other node of the move if there is one. */
@@ -96,9 +96,9 @@ const holds = (isAnswered: boolean, via: readonly Ip[] = []): readonly Hold[] =>
 
 describe('an EIP that moves', () => {
   const opened: Namespace[] = [];
-  const latches: Latch[] = [];
+  const latches: GateSets[] = [];
   after(async () => {
-    for (const latch of latches) latch.close();
+    for (const gateSets of latches) gateSets.close();
     for (const namespace of opened) await namespace.close();
   });
 
@@ -114,7 +114,7 @@ describe('an EIP that moves', () => {
     opened.push(a.node);
     const b = await openGateway('b', outside, client);
     opened.push(b.node);
-    latches.push(a.latch, b.latch);
+    latches.push(a.gateSets, b.gateSets);
     await a.node.ip(`link add ${device} type veth peer name ${device} netns ${b.node.name}`);
     for (const [{ node }, own, other] of [[a, 11, 12] as const, [b, 12, 11] as const]) {
       await node.ip(
@@ -151,8 +151,8 @@ describe('an EIP that moves', () => {
     return {
       outside,
       client,
-      a: a.latch,
-      b: b.latch,
+      a: a.gateSets,
+      b: b.gateSets,
       route,
       /** Connections from this port that a node remembers although they are over. */
       remembered: async (label: Label, port: number): Promise<number> => {
@@ -192,10 +192,10 @@ describe('an EIP that moves', () => {
     for (const to of outsides) assert.equal(await world.ping(to), true);
     for (const isAnswered of [true, false]) {
       // Either of them may have ended first.
-      const latch = isAnswered ? world.b : world.a;
-      latch.hold(holds(isAnswered), minuteMs);
+      const gateSets = isAnswered ? world.b : world.a;
+      gateSets.hold(holds(isAnswered), minuteMs);
       for (const to of outsides) assert.equal(await world.ping(to), false);
-      latch.hold(holds(isAnswered, isAnswered ? hops.a : hops.b), minuteMs);
+      gateSets.hold(holds(isAnswered, isAnswered ? hops.a : hops.b), minuteMs);
       for (const to of outsides) assert.equal(await world.ping(to), true);
     }
   });

@@ -9,7 +9,7 @@ import { importOffences } from './layers.ts';
 import { machineTextOffences } from './machine-text.ts';
 import { roomOffences } from './rooms.ts';
 import { readSourceFiles, type SourceFile } from './source-files.ts';
-import { folderPageOffences, lengthOffences, purityOffences, workNoteOffences } from './tree.ts';
+import { folderPageOffences, lengthOffences, purityOffences, typeNameOffences, workNoteOffences } from './tree.ts';
 
 const file = (path: string, ...lines: string[]): SourceFile => ({ path, text: lines.join('\n') });
 const importing = (path: string, specifier: string, keyword = 'import'): SourceFile =>
@@ -54,6 +54,17 @@ describe('importsOf', () => {
       'export { a };',
     ];
     assert.deepEqual(importsOf(text.join('\n')), []);
+  });
+});
+
+describe('type names', () => {
+  it('are declared once in shipped code', () => {
+    const declaring = (path: string) => file(path, 'export interface Held {}', 'export const Held = 1;');
+    assert.deepEqual(typeNameOffences([declaring('src/core/ip/a.ts'), declaring('src/core/ip/a.test.ts')]), []);
+    assert.deepEqual(
+      typeNameOffences([declaring('src/core/ip/a.ts'), declaring('src/agent/b.ts')]).map(({ path }) => path),
+      ['src/agent/b.ts'],
+    );
   });
 });
 

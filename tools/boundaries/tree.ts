@@ -68,3 +68,27 @@ export const purityOffences = (files: readonly SourceFile[]): Offence[] =>
         sentence: `${match[0]} in a pure layer; take the value as a parameter`,
       })),
     );
+
+const TYPE_DECLARATION = /^(?:export )?(?:declare )?(?:interface|type|class) (?<name>[A-Z]\w*)/gm;
+
+/** Every type name of shipped code is declared once: a reader who meets it knows which one is meant. */
+export const typeNameOffences = (files: readonly SourceFile[]): Offence[] => {
+  const declarations = files
+    .filter(({ path }) => isIn(path, 'src') && /^(?!.*(\.test\.ts|\/testing\/)).*\.ts$/.test(path))
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(TYPE_DECLARATION)].map(({ index, groups }) => ({
+        name: groups?.name ?? '',
+        path,
+        line: lineAt(text, index),
+      })),
+    );
+  return [...Map.groupBy(declarations, ({ name }) => name)].flatMap(([name, all]) => {
+    // A class and an interface of one name in one file are one type.
+    const [first, ...others] = all.filter(({ path }, place) => all.findIndex((one) => one.path === path) === place);
+    return others.map(({ path, line }) => ({
+      path,
+      line,
+      sentence: `the type ${name} is declared in ${first?.path} too; give one of them a name of its own`,
+    }));
+  });
+};

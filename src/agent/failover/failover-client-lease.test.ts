@@ -13,7 +13,7 @@ import { ManualClock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
 import type { HeartbeatHooks } from '../heartbeat/heartbeat.ts';
 import type { ThreadData } from '../heartbeat/thread.ts';
-import { Steward } from './failover-client.ts';
+import { FailoverClient } from './failover-client.ts';
 
 const eip = ip('10.6.0.100');
 
@@ -32,7 +32,7 @@ const holding = async () => {
   gate.hold([{ ip: eip, epoch: 6, isAnswered: true }], 3_000);
   const threads: { readonly data: ThreadData; readonly hooks: HeartbeatHooks }[] = [];
   let keys = [new Uint8Array(32).fill(1)];
-  const steward = new Steward({
+  const failoverClient = new FailoverClient({
     node: 'a',
     config: { current: Config.parse({}) },
     facts: () => ({
@@ -60,7 +60,7 @@ const holding = async () => {
         close: async () => {},
       };
     },
-    mirroring: { set: () => {}, close: async () => {} },
+    mirrorSupervisor: { set: () => {}, close: async () => {} },
     clock,
     log: createLog({ process: 'test', level: 'silent' }),
     onChange: () => {},
@@ -72,8 +72,9 @@ const holding = async () => {
   return {
     clock,
     gate,
-    steward,
-    apply: () => steward.applied(plan(nodeInput(view, 'a', [], { ownership: steward.ownership() })), undefined),
+    failoverClient,
+    apply: () =>
+      failoverClient.applied(plan(nodeInput(view, 'a', [], { ownership: failoverClient.ownership() })), undefined),
     changeKeys: () => {
       keys = [new Uint8Array(32).fill(2)];
     },
@@ -81,31 +82,31 @@ const holding = async () => {
   };
 };
 
-describe('Steward, when its kernel holds an EIP', () => {
+describe('Failover client, when its kernel holds an EIP', () => {
   it('does not prolong what the kernel holds when it starts: another node may own it by now', async () => {
-    const { clock, gate, steward, apply, thread } = await holding();
+    const { clock, gate, failoverClient, apply, thread } = await holding();
     await clock.advance(2_000);
-    await steward.begin(new Set());
+    await failoverClient.begin(new Set());
     apply();
     assert.deepEqual([thread().data.heldUntilMs, gate.answered()], [3_000, [eip]]);
-    steward.renew();
+    failoverClient.renew();
     await clock.advance(1_001);
     assert.deepEqual(gate.answered(), []);
   });
 
   it('holds nothing when the process stood still for longer than the kernel holds before it had a thread', async () => {
-    const { clock, gate, steward, apply, thread } = await holding();
-    await steward.begin(new Set());
+    const { clock, gate, failoverClient, apply, thread } = await holding();
+    await failoverClient.begin(new Set());
     await clock.advance(35_000);
-    steward.renew();
+    failoverClient.renew();
     assert.deepEqual(gate.answered(), []);
     apply();
     assert.deepEqual([thread().data.held, thread().data.heldUntilMs], [[], Infinity]);
   });
 
   it('gives another thread no longer time than the kernel has', async () => {
-    const { steward, apply, changeKeys, thread } = await holding();
-    await steward.begin(new Set());
+    const { failoverClient, apply, changeKeys, thread } = await holding();
+    await failoverClient.begin(new Set());
     apply();
     thread().hooks.told([{ kind: 'lease', untilMs: 12_345 }]);
     changeKeys();

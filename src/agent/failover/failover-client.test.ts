@@ -20,9 +20,9 @@ import { createFakeGate, type FakeGate } from '../../dataplane/gate/testing/fake
 import { ManualClock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
 import type { OwnershipFacts } from '../inputs/gather.ts';
-import type { Wanted } from '../mirror/mirror-supervisor.ts';
+import type { MirrorTask } from '../mirror/mirror-supervisor.ts';
 import { type FakeThread, fakeThread } from '../testing/fake-thread.ts';
-import { type Happening, type OwnershipEvent, Steward } from './failover-client.ts';
+import { FailoverClient, type FailoverEvent, type OwnershipEvent } from './failover-client.ts';
 
 const [eip, pair] = [ip('10.6.0.100'), ip('fd06::100')];
 
@@ -50,8 +50,8 @@ describe('Steward', () => {
   let keys: readonly Uint8Array[];
   let changes: number;
   let openings: number;
-  let happenings: (Happening | OwnershipEvent)[];
-  let mirrored: Wanted | undefined;
+  let happenings: (FailoverEvent | OwnershipEvent)[];
+  let mirrored: MirrorTask | undefined;
   beforeEach(() => {
     clock = new ManualClock();
     gate = createFakeGate(clock);
@@ -76,8 +76,8 @@ describe('Steward', () => {
     };
   });
 
-  const open = (node: string): Steward =>
-    new Steward({
+  const open = (node: string): FailoverClient =>
+    new FailoverClient({
       node,
       config: { current: Config.parse({ feature: { enableIPv6: true } }) },
       facts: () => facts,
@@ -89,7 +89,7 @@ describe('Steward', () => {
         threads.push(thread);
         return port;
       },
-      mirroring: {
+      mirrorSupervisor: {
         set: (wanted) => {
           mirrored = wanted;
         },
@@ -107,13 +107,17 @@ describe('Steward', () => {
       onEvents: (events) => happenings.push(...events),
     });
   const plan = createNodePlanner();
-  const desiredWith = (steward: Steward, node: string): NodeDesired =>
-    plan(nodeInput(view, node, [], { ownership: steward.ownership() }));
+  const desiredWith = (failoverClient: FailoverClient, node: string): NodeDesired =>
+    plan(nodeInput(view, node, [], { ownership: failoverClient.ownership() }));
   /** One pass of an agent. */
-  const pass = async (steward: Steward, node: string, found: readonly Ip[] = []): Promise<NodeDesired> => {
-    await steward.begin(new Set(found));
-    const desired = desiredWith(steward, node);
-    steward.applied(desired, undefined);
+  const pass = async (
+    failoverClient: FailoverClient,
+    node: string,
+    found: readonly Ip[] = [],
+  ): Promise<NodeDesired> => {
+    await failoverClient.begin(new Set(found));
+    const desired = desiredWith(failoverClient, node);
+    failoverClient.applied(desired, undefined);
     return desired;
   };
   const thread = (): FakeThread => threads.at(-1) ?? assert.fail('no thread');
@@ -142,24 +146,24 @@ describe('Steward', () => {
   });
 
   it('says so while the thread has not come so far that it hears others', async () => {
-    const steward = open(owner);
-    assert.equal(steward.isListening(), true, 'there is no thread to wait for');
-    await pass(steward, owner, [eip, pair]);
-    assert.equal(steward.isListening(), false);
+    const failoverClient = open(owner);
+    assert.equal(failoverClient.isListening(), true, 'there is no thread to wait for');
+    await pass(failoverClient, owner, [eip, pair]);
+    assert.equal(failoverClient.isListening(), false);
     thread().listening.resolve();
     await thread().listening.promise;
-    assert.equal(steward.isListening(), true);
+    assert.equal(failoverClient.isListening(), true);
     keys = [new Uint8Array(32).fill(2)];
-    await pass(steward, owner, [eip, pair]);
-    assert.equal(steward.isListening(), false, 'another thread has taken its place');
+    await pass(failoverClient, owner, [eip, pair]);
+    assert.equal(failoverClient.isListening(), false, 'another thread has taken its place');
     thread().listening.reject(new Error('the port is taken'));
     thread().hooks.failed(new Error('the port is taken'));
-    assert.equal(steward.isListening(), true, 'a thread that failed is told about, and tried again');
+    assert.equal(failoverClient.isListening(), true, 'a thread that failed is told about, and tried again');
   });
 
   it('takes part for as long as it holds an EIP, also when nobody selects the node any more', async () => {
-    const steward = open(owner);
-    await pass(steward, owner, [eip, pair]);
+    const failoverClient = open(owner);
+    await pass(failoverClient, owner, [eip, pair]);
     const last = () => {
       const input = thread().inputs.at(-1);
       return input?.kind === 'plan' ? input.plan : assert.fail('no plan');
@@ -170,11 +174,11 @@ describe('Steward', () => {
       rosters: facts.rosters.map((roster) => ({ ...roster, nodes: [other] })),
       electorate: { generation: 2, voters: [other], hasApi: false },
     };
-    await pass(steward, owner);
+    await pass(failoverClient, owner);
     assert.deepEqual([last().gateways, last().eips.length], [[other, owner], 1]);
     assert.ok(mirrored !== undefined, 'its connections are told to whom they go');
     thread().hooks.told({ kind: 'hold', held: [] });
-    await pass(steward, owner);
+    await pass(failoverClient, owner);
     assert.deepEqual([last().gateways, last().eips.length, mirrored], [[], 0, undefined]);
   });
 
@@ -189,26 +193,29 @@ describe('Steward', () => {
   });
 
   it('prepares what may come, and claims it when the thread holds it', async () => {
-    const steward = open(other);
-    const before = await pass(steward, other);
+    const failoverClient = open(other);
+    const before = await pass(failoverClient, other);
     assert.deepEqual([before.claims, before.standbys.map((claim) => claim.ip)], [[], [eip, pair]]);
     thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 4, mode: 'owned' }] });
     assert.equal(changes, 1);
-    const { claims, epochs } = desiredWith(steward, other);
+    const { claims, epochs } = desiredWith(failoverClient, other);
     assert.deepEqual([claims.map((claim) => claim.ip), epochs.get(pair)], [[eip, pair], 4]);
-    assert.equal(steward.ownership()?.owners.get(eip), other);
+    assert.equal(failoverClient.ownership()?.owners.get(eip), other);
   });
 
   it('says what is open, and that it is not settled while an EIP is to come by record', async () => {
-    const steward = open(owner);
-    assert.deepEqual([steward.opened(), steward.isSettled()], [undefined, true]);
+    const failoverClient = open(owner);
+    assert.deepEqual([failoverClient.opened(), failoverClient.isSettled()], [undefined, true]);
     await gate.prepare();
-    await pass(steward, owner);
-    assert.deepEqual([[...(steward.opened() ?? [])], steward.isSettled()], [[], false]);
+    await pass(failoverClient, owner);
+    assert.deepEqual([[...(failoverClient.opened() ?? [])], failoverClient.isSettled()], [[], false]);
     thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 1, mode: 'owned' }] });
-    assert.equal(steward.isSettled(), false, 'owned, but not open yet');
+    assert.equal(failoverClient.isSettled(), false, 'owned, but not open yet');
     thread().hooks.told({ kind: 'opened', ips: [eip, pair] });
-    assert.deepEqual([[...(steward.opened() ?? [])], steward.isSettled(), openings], [[eip, pair], true, 1]);
+    assert.deepEqual(
+      [[...(failoverClient.opened() ?? [])], failoverClient.isSettled(), openings],
+      [[eip, pair], true, 1],
+    );
     const standby = open(other);
     await pass(standby, other);
     assert.equal(standby.isSettled(), true, 'nothing is to come');
@@ -217,14 +224,14 @@ describe('Steward', () => {
   it('knows after a restart what is open, from the kernel', async () => {
     await gate.prepare();
     gate.hold([{ ip: eip, epoch: 6, isAnswered: true }], 1_000);
-    const steward = open(owner);
-    await steward.begin(new Set());
-    assert.deepEqual([...(steward.opened() ?? [])], [eip]);
+    const failoverClient = open(owner);
+    await failoverClient.begin(new Set());
+    assert.deepEqual([...(failoverClient.opened() ?? [])], [eip]);
   });
 
   it('has connections mirrored to who follows, as long as the node owns the EIP and its gateway keeps connections', async () => {
-    const steward = open(owner);
-    await pass(steward, owner, [eip, pair]);
+    const failoverClient = open(owner);
+    await pass(failoverClient, owner, [eip, pair]);
     assert.deepEqual(mirrored?.plan.owned, [{ ips: [eip, pair], successors: [other] }]);
     assert.equal(mirrored?.data.port, thread().data.port + 1);
     assert.equal(mirrored?.plan.addresses.size, 2);
@@ -233,7 +240,7 @@ describe('Steward', () => {
     assert.deepEqual([mirrored?.plan.owned, mirrored?.plan.awaited], [[], [eip, pair]], 'told at once, before a pass');
     thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 4, mode: 'owned' }] });
     facts = { ...facts, rosters: facts.rosters.map((roster) => ({ ...roster, keepsConnections: false })) };
-    await pass(steward, owner);
+    await pass(failoverClient, owner);
     assert.deepEqual(mirrored?.plan.owned, [{ ips: [eip, pair], successors: [] }]);
   });
 
@@ -245,12 +252,12 @@ describe('Steward', () => {
 
   it('tells a node without a part in it nothing that it would have to watch', async () => {
     facts = { ...facts, rosters: [], policies: [], electorate: { generation: 1, voters: ['b'], hasApi: false } };
-    const steward = open('a');
-    await pass(steward, 'a');
+    const failoverClient = open('a');
+    await pass(failoverClient, 'a');
     const [input] = thread().inputs;
     assert.ok(input?.kind === 'plan');
     assert.deepEqual([input.plan.eips, input.plan.gateways, input.plan.nodes], [[], [], []]);
-    assert.equal(steward.electorate(), undefined);
+    assert.equal(failoverClient.electorate(), undefined);
   });
 
   it('agrees on who serves a node group, which is never announced nor mirrored and is kept over a restart', async () => {
@@ -264,9 +271,9 @@ describe('Steward', () => {
     const heir = group.node === 'a' ? 'b' : 'a';
     await gate.prepare();
     gate.hold([{ ip: key, epoch: 6, isAnswered: true }], 1_000);
-    const steward = open(heir);
-    await steward.begin(new Set());
-    steward.applied(plan(nodeInput(nodeView, heir, [], { ownership: steward.ownership() })), undefined);
+    const failoverClient = open(heir);
+    await failoverClient.begin(new Set());
+    failoverClient.applied(plan(nodeInput(nodeView, heir, [], { ownership: failoverClient.ownership() })), undefined);
     assert.deepEqual([thread().data.held, gate.answered()], [[{ eip: key, epoch: 6, mode: 'owned' }], [key]]);
     const [input] = thread().inputs;
     assert.ok(input?.kind === 'plan');
@@ -274,34 +281,34 @@ describe('Steward', () => {
     assert.deepEqual(input.plan.eips, [{ eip: key, ...anywhere, epoch: 0, candidates: [group.node, heir] }]);
     assert.deepEqual([...thread().ready], [[key, []]]);
     thread().hooks.told({ kind: 'hold', held: [{ eip: key, epoch: 7, mode: 'owned' }] });
-    assert.equal(steward.ownership()?.owners.get(key), heir);
-    assert.deepEqual(steward.nodeGroups(), [{ ...group, epoch: 7 }]);
-    assert.deepEqual([steward.nameOf(key), mirrored?.plan.owned], [`node group out/${group.node}`, []]);
+    assert.equal(failoverClient.ownership()?.owners.get(key), heir);
+    assert.deepEqual(failoverClient.nodeGroups(), [{ ...group, epoch: 7 }]);
+    assert.deepEqual([failoverClient.nameOf(key), mirrored?.plan.owned], [`node group out/${group.node}`, []]);
   });
 
   it('forgets who owned an EIP that no policy has any more: when it is given again, its record counts', async () => {
-    const steward = open(owner);
-    await pass(steward, owner, [eip]);
+    const failoverClient = open(owner);
+    await pass(failoverClient, owner, [eip]);
     thread().hooks.told({ kind: 'owner', eip, epoch: 5, node: other });
-    assert.equal(steward.ownership()?.owners.get(eip), other);
+    assert.equal(failoverClient.ownership()?.owners.get(eip), other);
     const { policies } = facts;
     facts = { ...facts, policies: [] };
-    assert.equal(steward.ownership()?.owners.size, 0);
+    assert.equal(failoverClient.ownership()?.owners.size, 0);
     facts = { ...facts, policies };
-    assert.equal(steward.ownership()?.owners.size, 0);
+    assert.equal(failoverClient.ownership()?.owners.size, 0);
   });
 
   it('follows the owner of the latest epoch', async () => {
-    const steward = open(owner);
-    await pass(steward, owner, [eip]);
+    const failoverClient = open(owner);
+    await pass(failoverClient, owner, [eip]);
     thread().hooks.told({ kind: 'owner', eip, epoch: 5, node: other });
     thread().hooks.told({ kind: 'owner', eip, epoch: 4, node: owner });
-    assert.equal(steward.ownership()?.owners.get(eip), other);
+    assert.equal(failoverClient.ownership()?.owners.get(eip), other);
   });
 
   it('makes one pass of a thousand owners that are told at once', async () => {
-    const steward = open(owner);
-    await pass(steward, owner, [eip]);
+    const failoverClient = open(owner);
+    await pass(failoverClient, owner, [eip]);
     const [before, owners] = [
       changes,
       Array.from({ length: 1_000 }, (_, place) => ip(`10.7.${place >> 8}.${place & 255}`)),
@@ -312,49 +319,49 @@ describe('Steward', () => {
       { kind: 'opened', ips: [] },
     );
     assert.equal(changes - before, 1);
-    assert.equal(steward.ownership()?.owners.get(eip), other);
+    assert.equal(failoverClient.ownership()?.owners.get(eip), other);
   });
 
   it('says the same with the same values while nothing changes, and tells the thread nothing', async () => {
-    const steward = open(other);
-    await pass(steward, other);
-    const [before, inputs] = [steward.ownership(), thread().inputs.length];
+    const failoverClient = open(other);
+    await pass(failoverClient, other);
+    const [before, inputs] = [failoverClient.ownership(), thread().inputs.length];
     facts = { ...facts, policies: [...facts.policies], tunnels: [...facts.tunnels] };
-    await pass(steward, other);
-    const now = steward.ownership();
+    await pass(failoverClient, other);
+    const now = failoverClient.ownership();
     for (const part of ['owners', 'holds', 'standbys', 'gateways'] as const) assert.equal(now?.[part], before?.[part]);
     assert.equal(thread().inputs.length, inputs);
   });
 
   it('starts another thread when the keys change, which holds on to everything', async () => {
-    const steward = open(other);
-    await pass(steward, other);
+    const failoverClient = open(other);
+    await pass(failoverClient, other);
     thread().hooks.told({ kind: 'hold', held: [{ eip, epoch: 4, mode: 'owned' }] });
     const [first] = threads;
     keys = [new Uint8Array(32).fill(2), ...keys];
-    await pass(steward, other);
+    await pass(failoverClient, other);
     assert.equal(threads.length, 2);
     assert.ok(first?.isClosed);
     assert.deepEqual(thread().data.held, [{ eip, epoch: 4, mode: 'owned' }]);
     first?.hooks.told({ kind: 'hold', held: [] });
-    assert.equal(desiredWith(steward, other).claims.length, 2, 'the old one is not listened to');
+    assert.equal(desiredWith(failoverClient, other).claims.length, 2, 'the old one is not listened to');
   });
 
   it('starts a thread that failed again, after a while', async () => {
-    const steward = open(other);
-    await pass(steward, other);
+    const failoverClient = open(other);
+    await pass(failoverClient, other);
     thread().hooks.failed(new Error('port in use'));
-    await pass(steward, other);
+    await pass(failoverClient, other);
     assert.equal(threads.length, 1);
     await clock.advance(6_000);
     assert.ok(changes > 0);
-    await pass(steward, other);
+    await pass(failoverClient, other);
     assert.equal(threads.length, 2);
   });
 
   it('mends the gate when the kernel does not take what is held', async () => {
-    const steward = open(other);
-    await pass(steward, other);
+    const failoverClient = open(other);
+    await pass(failoverClient, other);
     gate.tamper();
     thread().hooks.told({ kind: 'refused', why: 'no such file or directory' });
     await clock.advance(0);
@@ -363,14 +370,14 @@ describe('Steward', () => {
   });
 
   it('reports the electorate of a member only while the thread runs', async () => {
-    const steward = open(other);
-    assert.equal(steward.electorate(), undefined);
-    await pass(steward, other);
-    assert.equal(steward.electorate()?.generation, 1);
+    const failoverClient = open(other);
+    assert.equal(failoverClient.electorate(), undefined);
+    await pass(failoverClient, other);
+    assert.equal(failoverClient.electorate()?.generation, 1);
     facts = { ...facts, electorate: undefined };
-    await pass(steward, other);
-    assert.equal(steward.electorate()?.generation, 1, 'one that is taken away by mistake still holds');
-    await steward.close();
-    assert.equal(steward.electorate(), undefined);
+    await pass(failoverClient, other);
+    assert.equal(failoverClient.electorate()?.generation, 1, 'one that is taken away by mistake still holds');
+    await failoverClient.close();
+    assert.equal(failoverClient.electorate(), undefined);
   });
 });

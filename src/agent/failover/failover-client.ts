@@ -1,7 +1,7 @@
 /**
- * Steward is the agent's side of owning EIPs: it tells the thread of heartbeats what the API says and what lies ready in
+ * FailoverClient is the agent's side of owning EIPs: it tells the thread of heartbeats what the API says and what lies ready in
  * the kernel, and keeps what the thread tells as part of the input of a pass. Nothing that has to be quick is done here:
- * the thread opens and shuts the gate itself. Until nodes have a key and an electorate there is no steward's work, and the
+ * the thread opens and shuts the gate itself. Until nodes have a key and an electorate there is no failover client's work, and the
  * record decides.
  */
 
@@ -14,31 +14,31 @@ import type { Claim, NodeDesired } from '../../core/node/desired.ts';
 import type { NodeOwnership } from '../../core/node/input.ts';
 import { replyMark } from '../../core/node/numbers.ts';
 import type { UplinkPlace } from '../../core/node/uplink.ts';
-import type { Held, OwnershipPlan } from '../../core/ownership/port.ts';
+import type { EipHold, OwnershipPlan } from '../../core/ownership/port.ts';
 import { type Timing, type TimingSettings, timingOf } from '../../core/ownership/timing.ts';
 import { distinctBits } from '../../core/tunnels/marks.ts';
 import type { Gate } from '../../dataplane/gate/gate.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Log } from '../../runtime/process/log.ts';
 import type { Hops, ReadyEips } from '../heartbeat/gate-controller.ts';
-import type { Heartbeat, HeartbeatHooks, Tidings } from '../heartbeat/heartbeat.ts';
+import type { Heartbeat, HeartbeatHooks, ThreadEvent } from '../heartbeat/heartbeat.ts';
 import type { ThreadData } from '../heartbeat/thread.ts';
 import type { OwnershipFacts } from '../inputs/gather.ts';
-import type { Mirroring } from '../mirror/mirror-supervisor.ts';
+import type { MirrorSupervisor } from '../mirror/mirror-supervisor.ts';
 import { mirrorPlanOf } from '../mirror/plan.ts';
-import { type HeldGroup, OwnershipRecord } from './record.ts';
+import { OwnershipRecord, type ServedGroup } from './record.ts';
 import { ToldOwners } from './told-owners.ts';
 
 /** Starts the thread. */
 export type StartHeartbeat = (data: ThreadData, hooks: HeartbeatHooks) => Pick<Heartbeat, keyof Heartbeat>;
 
 /** EIPs were taken over, or let go. */
-export type OwnershipEvent = Extract<Tidings, { readonly kind: 'event' }>;
+export type OwnershipEvent = Extract<ThreadEvent, { readonly kind: 'event' }>;
 
-/** What the thread tells besides that is for others than the steward. */
-export type Happening = Extract<Tidings, { readonly kind: 'tie' | 'conflicts' | 'uplink' | 'silence' }>;
+/** What the thread tells besides that is for others than the failover client. */
+export type FailoverEvent = Extract<ThreadEvent, { readonly kind: 'tie' | 'conflicts' | 'uplink' | 'silence' }>;
 
-export interface StewardDeps {
+export interface FailoverClientDeps {
   readonly node: string;
   readonly config: { readonly current: Config };
   readonly facts: () => OwnershipFacts;
@@ -47,14 +47,14 @@ export interface StewardDeps {
   readonly gate: Gate;
   readonly firstSignature: number | undefined;
   readonly startHeartbeat: StartHeartbeat;
-  readonly mirroring: Pick<Mirroring, 'set' | 'close'>;
+  readonly mirrorSupervisor: Pick<MirrorSupervisor, 'set' | 'close'>;
   readonly clock: Clock;
   readonly log: Log;
   /** `ownership` has changed, and with it perhaps the owner of an EIP. */
   readonly onChange: () => void;
   /** `opened` has changed. */
   readonly onOpened: () => void;
-  readonly onHappening: (happening: Happening) => void;
+  readonly onHappening: (happening: FailoverEvent) => void;
   /** All that came of one turn of the thread. */
   readonly onEvents: (events: readonly OwnershipEvent[]) => void;
 }
@@ -62,14 +62,14 @@ export interface StewardDeps {
 /** A gate that cannot be made, or a thread that failed, is tried again after this long. */
 const againMs = 5_000;
 
-export class Steward {
-  readonly #deps: StewardDeps;
+export class FailoverClient {
+  readonly #deps: FailoverClientDeps;
   readonly #record: OwnershipRecord;
   /** When the last run of the thread had ended at the latest: that of an agent before this one when this one began. */
   #endedAtMs: number;
   #isOn = false;
   #retryAtMs = -Infinity;
-  #holds: ReadonlyMap<Ip, Held> = new Map();
+  #holds: ReadonlyMap<Ip, EipHold> = new Map();
   /** Until when the kernel holds them; infinite when it holds nothing. */
   #heldUntilMs = Infinity;
   #opened: ReadonlySet<Ip> = new Set();
@@ -81,7 +81,7 @@ export class Steward {
   #sent: Sent = nothingSent;
   #isClosed = false;
 
-  constructor(deps: StewardDeps) {
+  constructor(deps: FailoverClientDeps) {
     this.#deps = deps;
     this.#endedAtMs = deps.clock.monotonicMs();
     this.#record = new OwnershipRecord(deps.node, deps.facts);
@@ -107,7 +107,7 @@ export class Steward {
   }
 
   /** The node groups that this node serves, as nodes have agreed. */
-  nodeGroups(): readonly HeldGroup[] {
+  nodeGroups(): readonly ServedGroup[] {
     return this.#isOn ? this.#record.groupsIn(this.#holds) : [];
   }
 
@@ -155,7 +155,7 @@ export class Steward {
       const inKernel = await gate.read();
       await gate.prepare();
       const recorded = this.#record.eips();
-      const held: Held[] = [];
+      const held: EipHold[] = [];
       const knownByIp = new Map(inKernel?.map((known) => [known.ip, known]));
       for (const [eip, record] of recorded) {
         const known = knownByIp.get(eip);
@@ -216,7 +216,7 @@ export class Steward {
   /** Ends the thread; the kernel holds what it holds until its lease is over. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await Promise.all([this.#heartbeat?.close(), this.#deps.mirroring.close()]);
+    await Promise.all([this.#heartbeat?.close(), this.#deps.mirrorSupervisor.close()]);
     this.#heartbeat = undefined;
   }
 
@@ -286,7 +286,7 @@ export class Steward {
   }
 
   /** What a thousand EIPs bring about is one change for a pass, one report and one list of events. */
-  #takeAll(all: readonly Tidings[]): void {
+  #takeAll(all: readonly ThreadEvent[]): void {
     const { onChange, onOpened, onEvents } = this.#deps;
     for (const tidings of all) this.#take(tidings);
     const kinds = new Set(all.map(({ kind }) => kind));
@@ -298,7 +298,7 @@ export class Steward {
     if (kinds.has('opened')) onOpened();
   }
 
-  #take(tidings: Tidings): void {
+  #take(tidings: ThreadEvent): void {
     const { node, log, gate, onHappening } = this.#deps;
     switch (tidings.kind) {
       case 'hold':
@@ -336,12 +336,12 @@ export class Steward {
 
   /** Tells the mirror what this node owns and who follows. */
   #mirror(): void {
-    const { node, facts, mirroring } = this.#deps;
+    const { node, facts, mirrorSupervisor } = this.#deps;
     const { plan, addresses } = this.#sent;
     const [data, taker] = [this.#running, this.#heartbeat];
     if (plan === undefined || data === undefined || taker === undefined) return;
     if (!plan.gateways.includes(node)) {
-      mirroring.set(undefined);
+      mirrorSupervisor.set(undefined);
       return;
     }
     const { rosters, tunnels } = facts();
@@ -349,7 +349,7 @@ export class Steward {
     const replies = bits === undefined ? undefined : replyMark(bits);
     const known = { node, holds: this.#holds, plan, recorded: this.#record.eips(), rosters, addresses };
     const { address, port, keys } = data;
-    mirroring.set({
+    mirrorSupervisor.set({
       data: { node, address, port: port + 1, keys },
       plan: mirrorPlanOf({ ...known, replyMark: replies }),
       taker,

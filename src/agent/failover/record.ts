@@ -10,21 +10,21 @@ import { remember } from '../../core/node/remember.ts';
 import { isNodeGroupKey, type NodeGroup } from '../../core/ownership/node-group.ts';
 import {
   createRecordedEips,
-  type KnownOwner,
+  type NoticedOwner,
   ownershipPlanOf,
   ownersOf,
   type RecordedEip,
   type Roster,
   readyNodes,
 } from '../../core/ownership/planned.ts';
-import type { Held, OwnershipPlan } from '../../core/ownership/port.ts';
+import type { EipHold, OwnershipPlan } from '../../core/ownership/port.ts';
 import { isSameMap, isSameSet } from '../../core/values/equality.ts';
 import type { Hops, ReadyEips } from '../heartbeat/gate-controller.ts';
 import type { OwnershipFacts } from '../inputs/gather.ts';
 import { addressesOf, hopsOf, macsOf } from './places.ts';
 
 /** A node group that a node serves. */
-export interface HeldGroup extends NodeGroup {
+export interface ServedGroup extends NodeGroup {
   readonly epoch: number;
 }
 
@@ -67,7 +67,7 @@ export class OwnershipRecord {
   }
 
   /** The node groups among what a node holds. */
-  groupsIn(holds: ReadonlyMap<Ip, Held>): readonly HeldGroup[] {
+  groupsIn(holds: ReadonlyMap<Ip, EipHold>): readonly ServedGroup[] {
     const eips = this.eips();
     return [...holds.values()].flatMap(({ eip, epoch, mode }) => {
       const group = eips.get(eip)?.group;
@@ -108,7 +108,7 @@ export class OwnershipRecord {
   }
 
   /** The owner of each EIP: by record, or by what was told later. */
-  owners(told: ReadonlyMap<Ip, KnownOwner>): ReturnType<typeof ownersOf> {
+  owners(told: ReadonlyMap<Ip, NoticedOwner>): ReturnType<typeof ownersOf> {
     return this.#ownersIn(this.eips(), told, this.#facts().tunnels);
   }
 

@@ -1,19 +1,19 @@
 /** ToldOwners keeps the owners that nodes have told of, later than the record: of each EIP the one of the latest epoch. */
 import type { Ip } from '../../core/ip/index.ts';
-import type { KnownOwner } from '../../core/ownership/planned.ts';
+import type { NoticedOwner } from '../../core/ownership/planned.ts';
 
 export class ToldOwners {
-  readonly #ownerByEip = new Map<Ip, KnownOwner>();
+  readonly #ownerByEip = new Map<Ip, NoticedOwner>();
   /** A copy for passes; undefined when there is news. */
-  #copy: ReadonlyMap<Ip, KnownOwner> | undefined;
+  #copy: ReadonlyMap<Ip, NoticedOwner> | undefined;
 
   /** All of them; the same value until there is news. */
-  get all(): ReadonlyMap<Ip, KnownOwner> {
+  get all(): ReadonlyMap<Ip, NoticedOwner> {
     this.#copy ??= new Map(this.#ownerByEip);
     return this.#copy;
   }
 
-  note(eip: Ip, { node, epoch }: KnownOwner): void {
+  note(eip: Ip, { node, epoch }: NoticedOwner): void {
     const known = this.#ownerByEip.get(eip);
     if (known !== undefined && (epoch < known.epoch || (epoch === known.epoch && node === known.node))) return;
     this.#ownerByEip.set(eip, { node, epoch });

@@ -8,11 +8,11 @@
 import type { Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
 import { isSameList } from '../../core/values/equality.ts';
-import type { ClaimHeard, ConflictListener } from '../../dataplane/announce/conflict-listener.ts';
+import type { AddressClaim, ConflictListener } from '../../dataplane/announce/conflict-listener.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 
 /** A foreign machine that claims an EIP of this node. */
-export type Conflict = ClaimHeard;
+export type Conflict = AddressClaim;
 
 export interface ConflictWatchDeps {
   readonly clock: Pick<Clock, 'monotonicMs' | 'after'>;
@@ -43,7 +43,7 @@ const ASKS_AT_ONCE = 2;
 /** How long a node of ours has to hear who owns before it is told again. */
 const TELL_MS = 1_000;
 
-interface Known {
+interface ConflictState {
   readonly conflict: Conflict;
   heardAtMs: number;
   askedAtMs: number;
@@ -59,7 +59,7 @@ export class ConflictWatch {
   #heeded: readonly Claim[] = this.#claims;
   #ourMacs: ReadonlySet<string> = new Set();
   /** By EIP, the one that was asked last at the end. One machine is enough to tell about. */
-  readonly #known = new Map<Ip, Known>();
+  readonly #known = new Map<Ip, ConflictState>();
   readonly #defendedAtMs = new Map<Ip, number>();
   readonly #toldAtMs = new Map<Ip, number>();
   /** EIPs that came and were not asked about yet, in order. */
@@ -134,7 +134,7 @@ export class ConflictWatch {
     for (const ip of before.keys()) if (!this.#claimByIp.has(ip)) this.#forget(ip);
   }
 
-  #judge(heard: ClaimHeard, nowMs: number): void {
+  #judge(heard: AddressClaim, nowMs: number): void {
     const { ip, mac } = heard;
     const claim = this.#claimByIp.get(ip);
     if (claim === undefined) return;

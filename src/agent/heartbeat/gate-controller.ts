@@ -1,5 +1,5 @@
 /**
- * Grip makes the kernel hold what the protocol says, in the thread of the protocol and before anybody else is told: what
+ * GateController makes the kernel hold what the protocol says, in the thread of the protocol and before anybody else is told: what
  * is let go is let go when `hold` returns, however busy the agent is. It opens and shuts the gate and announces; the rest
  * of what an EIP needs lies ready. Only the connections that another node had come first: until they are in the kernel, its
  * packets would begin new ones.
@@ -7,10 +7,10 @@
 import { familyOf, type Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
 import { isNodeGroupKey } from '../../core/ownership/node-group.ts';
-import type { Held } from '../../core/ownership/port.ts';
+import type { EipHold } from '../../core/ownership/port.ts';
 import { isSameSet } from '../../core/values/equality.ts';
 import type { Announcer } from '../../dataplane/announce/announcer.ts';
-import type { Hold, Latch } from '../../dataplane/gate/gate.ts';
+import type { GateSets, Hold } from '../../dataplane/gate/gate.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 
 /** EIP -> its addresses and where each is announced, for those that lie ready. Of a pair, the IPv4 address is the key. */
@@ -19,8 +19,8 @@ export type ReadyEips = ReadonlyMap<Ip, readonly Claim[]>;
 /** node -> its tunnel addresses, of all families */
 export type Hops = ReadonlyMap<string, readonly Ip[]>;
 
-export interface GripDeps {
-  readonly latch: Pick<Latch, 'hold' | 'prolong' | 'doubt'>;
+export interface GateControllerDeps {
+  readonly gateSets: Pick<GateSets, 'hold' | 'prolong' | 'doubt'>;
   readonly announcer: Pick<Announcer, 'apply' | 'repeat'>;
   readonly clock: Pick<Clock, 'monotonicMs' | 'after'>;
   /** For how long the kernel holds. The lease begins when the protocol says what to hold, and anew with each renewal. */
@@ -57,9 +57,9 @@ const PART_PAUSE_MS = 10;
 const REST_PER_ADDRESS_MS = 3;
 const restOf = (leaseMs: number, addresses: number): number => Math.min(leaseMs / 6, addresses * REST_PER_ADDRESS_MS);
 
-export class Grip {
-  readonly #deps: GripDeps;
-  #held: readonly Held[];
+export class GateController {
+  readonly #deps: GateControllerDeps;
+  #held: readonly EipHold[];
   #ready: ReadyEips = new Map();
   /** EIPs about which the network is being asked: they may be owned, and the gate stays shut. */
   #awaited: ReadyEips = new Map();
@@ -89,7 +89,10 @@ export class Grip {
   readonly #coming = new Set<Ip>();
 
   /** `held` is what the kernel holds already, and until when. */
-  constructor(deps: GripDeps, { held, untilMs }: { readonly held: readonly Held[]; readonly untilMs: number }) {
+  constructor(
+    deps: GateControllerDeps,
+    { held, untilMs }: { readonly held: readonly EipHold[]; readonly untilMs: number },
+  ) {
     this.#deps = deps;
     this.#held = held;
     this.#heldUntilMs = held.length > 0 ? untilMs : Infinity;
@@ -102,7 +105,7 @@ export class Grip {
   }
 
   /** Holds this and nothing else from now on. */
-  hold(held: readonly Held[]): void {
+  hold(held: readonly EipHold[]): void {
     const { clock, leaseMs } = this.#deps;
     if (held.length === 0) this.#setLease(Infinity);
     else if (this.#heldUntilMs === Infinity) this.#setLease(clock.monotonicMs() + leaseMs);
@@ -135,14 +138,14 @@ export class Grip {
   repeat(): void {
     if (!this.#isTold) return;
     this.#cancelParts();
-    this.#deps.latch.doubt();
+    this.#deps.gateSets.doubt();
     this.#tell(true);
     this.#tellOpened();
   }
 
   /** Holds what the kernel holds for the present lease, part by part. The first one prolongs the answers to knocks, too. */
   #prolong(): void {
-    const { latch, clock, leaseMs } = this.#deps;
+    const { gateSets, clock, leaseMs } = this.#deps;
     this.#cancelParts();
     const all = this.#put;
     if (all === undefined || all.length === 0 || !this.#isTold) {
@@ -156,7 +159,7 @@ export class Grip {
       const part = all.slice(start, start + size).filter((hold) => isAlike(hold, now.get(hold.ip)));
       const leftMs = Math.min(leaseMs, this.#heldUntilMs - clock.monotonicMs());
       if (leftMs <= 0) return;
-      if (part.length > 0 && latch.prolong(part, leftMs) !== undefined) this.repeat();
+      if (part.length > 0 && gateSets.prolong(part, leftMs) !== undefined) this.repeat();
       else if (start + size < all.length)
         this.#cancelParts = clock.after(PART_PAUSE_MS, () => prolongFrom(start + size));
     };
@@ -184,7 +187,7 @@ export class Grip {
     );
     // To hold anew what is held makes the kernel busy for up to 40 ms, in which it opens nothing else.
     const isToldAlready = !isAlways && this.#put !== undefined && areSame(holds, this.#put);
-    const why = isToldAlready ? undefined : this.#deps.latch.hold(holds, leftMs);
+    const why = isToldAlready ? undefined : this.#deps.gateSets.hold(holds, leftMs);
     this.#put = why === undefined ? holds : undefined;
     const answering = new Set(this.#answering(open).map(({ ip }) => ip));
     // A refused change leaves the kernel as it was: what is new is not open, what was open is.
@@ -230,7 +233,7 @@ export class Grip {
   }
 
   /** Where goes what belongs to no connection here. A node that has handed an EIP over stays ready for longer than it gets anything. */
-  #otherOf({ mode, other }: Held, ip: Ip): Pick<Hold, 'other'> {
+  #otherOf({ mode, other }: EipHold, ip: Ip): Pick<Hold, 'other'> {
     if (isNodeGroupKey(ip)) return {};
     const via = this.#hops.get(other ?? '')?.find((hop) => familyOf(hop) === familyOf(ip));
     if (via === undefined) return {};
@@ -248,23 +251,23 @@ export class Grip {
     return this.#coming.has(eip) || this.#awaited.has(eip);
   }
 
-  #announce(held: readonly Held[]): void {
+  #announce(held: readonly EipHold[]): void {
     this.#deps.announcer.apply(this.#announceable(held));
   }
 
-  #announceable(held: readonly Held[]): readonly Claim[] {
+  #announceable(held: readonly EipHold[]): readonly Claim[] {
     const isInForce = this.#deps.clock.monotonicMs() < this.#heldUntilMs;
     return this.#answering(isInForce ? held.filter(({ eip, epoch }) => this.#found.get(eip) !== epoch) : []);
   }
 
   /** What others may ask for: owned, ready, and with its connections. */
-  #answering(held: readonly Held[]): readonly Claim[] {
+  #answering(held: readonly EipHold[]): readonly Claim[] {
     const owned = held.filter(({ mode, eip }) => mode === 'owned' && this.#ready.has(eip) && !this.#isShut(eip));
     return owned.flatMap(({ eip }) => this.#claimsOf(eip));
   }
 
   /** Brings the connections of what is owned from now on. What was prepared has them, but for the last ones. */
-  #bring(held: readonly Held[]): void {
+  #bring(held: readonly EipHold[]): void {
     const modeBefore = new Map(this.#held.map(({ eip, mode }) => [eip, mode]));
     const owned = new Set(held.filter(({ mode }) => mode === 'owned').map(({ eip }) => eip));
     const now = new Set(held.map(({ eip }) => eip));

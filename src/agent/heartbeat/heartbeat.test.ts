@@ -7,8 +7,8 @@ import { ip } from '../../core/testing/address.ts';
 import { systemClock } from '../../runtime/process/clock.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { freePort } from '../../runtime/testing/free-port.ts';
-import { Heartbeat, type Tidings } from './heartbeat.ts';
-import { knock } from './kernel-probe.ts';
+import { Heartbeat, type ThreadEvent } from './heartbeat.ts';
+import { probeKernel } from './kernel-probe.ts';
 
 const eip = ip('10.6.1.1');
 const names = ['n0', 'n1', 'n2'];
@@ -25,7 +25,7 @@ const keys = [new Uint8Array(32).fill(7)] as const;
 
 interface Runner {
   readonly heartbeat: Heartbeat;
-  readonly told: Tidings[];
+  readonly told: ThreadEvent[];
 }
 const open = new Set<Heartbeat>();
 after(async () => {
@@ -33,10 +33,10 @@ after(async () => {
 });
 
 const start = async (node: string, port: number): Promise<Runner> => {
-  const told: Tidings[] = [];
+  const told: ThreadEvent[] = [];
   const address = addresses.get(node) ?? assert.fail();
   const hooks = {
-    told: (some: readonly Tidings[]) => told.push(...some),
+    told: (some: readonly ThreadEvent[]) => told.push(...some),
     failed: (error: Error) => assert.fail(error),
   };
   const heartbeat = new Heartbeat(
@@ -64,7 +64,7 @@ const isOwner = ({ told }: Runner): boolean => {
   return last?.kind === 'hold' && last.held.some(({ mode }) => mode === 'owned');
 };
 
-const lastEvent = ({ told }: Runner): Extract<Tidings, { kind: 'event' }> => {
+const lastEvent = ({ told }: Runner): Extract<ThreadEvent, { kind: 'event' }> => {
   const last = told.findLast((one) => one.kind === 'event');
   return last?.kind === 'event' ? last : assert.fail('nothing was told');
 };
@@ -108,7 +108,7 @@ describe('knock', () => {
   it('is answered by a kernel, whether or not somebody listens', async () => {
     const port = await freePort();
     const ask = (): Promise<void> =>
-      new Promise((resolve) => knock(systemClock, { address: '127.0.77.9', port, limitMs: 120_000 }, resolve));
+      new Promise((resolve) => probeKernel(systemClock, { address: '127.0.77.9', port, limitMs: 120_000 }, resolve));
     await ask();
     const server = createServer().listen(port, '127.0.77.9');
     await new Promise((resolve) => server.once('listening', resolve));

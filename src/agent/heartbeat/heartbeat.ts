@@ -4,13 +4,13 @@ import type { UplinkPlace } from '../../core/node/uplink.ts';
 import type { Input } from '../../core/ownership/port.ts';
 import { AgentThread, type Listening } from '../thread/agent-thread.ts';
 import type { Hops, ReadyEips } from './gate-controller.ts';
-import type { FromThread, ThreadData, Tidings, ToThread } from './thread.ts';
+import type { FromThread, ThreadData, ThreadEvent, ToThread } from './thread.ts';
 
-export type { Tidings } from './thread.ts';
+export type { ThreadEvent } from './thread.ts';
 
 export interface HeartbeatHooks {
   /** What the protocol says, and what became of it, all of one turn together. The kernel holds it already. */
-  told(tidings: readonly Tidings[]): void;
+  told(tidings: readonly ThreadEvent[]): void;
   /** The thread has ended by a fault of ours or because its address cannot be bound; what the kernel holds stays. */
   failed(error: Error): void;
 }

@@ -10,7 +10,7 @@ import type { Clock } from '../../runtime/process/clock.ts';
 const ANSWERS: readonly string[] = ['ECONNREFUSED', 'ECONNRESET'];
 
 /** Knocks at a port of an address and calls back if the kernel there answers within the limit. Never throws. */
-export const knock = (
+export const probeKernel = (
   clock: Clock,
   { address, port, limitMs }: { readonly address: string; readonly port: number; readonly limitMs: number },
   onAnswer: () => void,

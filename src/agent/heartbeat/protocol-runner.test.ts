@@ -4,21 +4,21 @@ import { defaultTiming, timingOf } from '../../core/ownership/timing.ts';
 import { ip } from '../../core/testing/address.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
 import type { MachineClock } from '../thread/machine-clock.ts';
-import { Driver, type Told } from './protocol-runner.ts';
-import { Seal } from './seal.ts';
+import { type ProtocolOutput, ProtocolRunner } from './protocol-runner.ts';
+import { HeartbeatSeal } from './seal.ts';
 
 const eip = ip('10.6.1.1');
 const electorate = { generation: 1, voters: ['a'], hasApi: false };
 
-const createSeal = () => new Seal({ node: 'a', keys: [new Uint8Array(32)], randomNumber: () => 7 });
+const createSeal = () => new HeartbeatSeal({ node: 'a', keys: [new Uint8Array(32)], randomNumber: () => 7 });
 /** A clock that a test moves; the machine is suspended when the test says so. */
 const manualClock = () => Object.assign(new ManualClock(), { suspendedMs: () => 0 });
 
 describe('Driver', () => {
   it('holds on to what the kernel holds while it waits for the first plan', async () => {
     const clock = manualClock();
-    const told: Told[] = [];
-    const driver = new Driver({
+    const told: ProtocolOutput[] = [];
+    const driver = new ProtocolRunner({
       node: 'a',
       timing: timingOf(defaultTiming),
       held: [{ eip, epoch: 4 }],
@@ -61,7 +61,7 @@ describe('Driver', () => {
       },
     };
     const sent: string[] = [];
-    const driver = new Driver({
+    const driver = new ProtocolRunner({
       node: 'a',
       timing: timingOf(defaultTiming),
       held: [],
@@ -95,11 +95,11 @@ describe('Driver', () => {
     const manual = new ManualClock();
     let stoodStillMs = 0;
     let suspendedMs = 0;
-    const told: Told[] = [];
+    const told: ProtocolOutput[] = [];
     let seals = 0;
     let { leaseMs: heldUntilMs } = timingOf(defaultTiming);
     const sent: string[] = [];
-    const driver = new Driver({
+    const driver = new ProtocolRunner({
       node: 'a',
       timing: timingOf(defaultTiming),
       held: [{ eip, epoch: 4 }],
@@ -139,7 +139,7 @@ describe('Driver', () => {
       },
     };
   };
-  const kindsOf = (told: readonly Told[]) =>
+  const kindsOf = (told: readonly ProtocolOutput[]) =>
     told.map((one) => (one.kind === 'hold' ? `hold ${one.held.length}` : one.kind));
 
   it('lets go before anything else when it was stopped for longer than the kernel holds, and asks anew', async () => {

@@ -1,22 +1,22 @@
 /**
- * Driver runs the ownership protocol of this node: it gives it packets, answers of kernels and the time, and does what it
+ * ProtocolRunner runs the ownership protocol of this node: it gives it packets, answers of kernels and the time, and does what it
  * says. One timer, for whatever comes next. What is not for the network is told to whoever made the driver.
  */
 
 import type { Ip } from '../../core/ip/index.ts';
-import type { Claim, Holding } from '../../core/ownership/message.ts';
+import type { Holding, VoteRequest } from '../../core/ownership/message.ts';
 import { Ownership } from '../../core/ownership/ownership.ts';
 import type { Effect, Input } from '../../core/ownership/port.ts';
 import type { Timing } from '../../core/ownership/timing.ts';
 import type { MachineClock } from '../thread/machine-clock.ts';
-import type { Seal } from './seal.ts';
+import type { HeartbeatSeal } from './seal.ts';
 
-type Happening = Extract<Effect, { readonly kind: 'event' }>;
+type ProtocolEvent = Extract<Effect, { readonly kind: 'event' }>;
 
 /** What is told: everything but what goes to other nodes. */
-export type Told =
-  | Exclude<Effect, Happening | { readonly kind: 'send' | 'echo' }>
-  | (Happening & { readonly took: Took | undefined });
+export type ProtocolOutput =
+  | Exclude<Effect, ProtocolEvent | { readonly kind: 'send' | 'echo' }>
+  | (ProtocolEvent & { readonly took: Took | undefined });
 
 /** How long a take-over took: from the last word of the owner before to the first claim, and from there to the majority. */
 export interface Took {
@@ -24,7 +24,7 @@ export interface Took {
   readonly claimMs: number;
 }
 
-export interface DriverDeps {
+export interface ProtocolRunnerDeps {
   readonly node: string;
   readonly timing: Timing;
   /** What the kernel holds when the agent starts. */
@@ -35,21 +35,21 @@ export interface DriverDeps {
   readonly heldUntilMs: () => number;
   readonly clock: MachineClock;
   /** Makes the seal of a run: it opens no packet that was sealed for an earlier one. */
-  readonly createSeal: () => Seal;
+  readonly createSeal: () => HeartbeatSeal;
   /** Sends a packet to the tunnel address of a node. What cannot be sent is lost, as on the way. */
   readonly send: (address: string, packet: Uint8Array) => void;
   /** Asks the kernel at an address; calls back if and when it answers. */
   readonly askKernel: (address: string, onAnswer: () => void) => void;
-  readonly tell: (told: Told) => void;
+  readonly tell: (told: ProtocolOutput) => void;
 }
 
 /** Counts of packets that were not read, by reason. */
 export type Refusals = Readonly<Record<'malformed' | 'forged' | 'replayed' | 'stranger', number>>;
 
-export class Driver {
+export class ProtocolRunner {
   readonly refusals = { malformed: 0, forged: 0, replayed: 0, stranger: 0 } satisfies Refusals;
-  readonly #deps: DriverDeps;
-  #seal: Seal;
+  readonly #deps: ProtocolRunnerDeps;
+  #seal: HeartbeatSeal;
   /** Undefined until there is a plan: without voters an owner would let go what the kernel holds. */
   #ownership: Ownership | undefined;
   /** What a new run has to be told: the last of each. */
@@ -66,7 +66,7 @@ export class Driver {
   #firesAtMs = Infinity;
   #isClosed = false;
 
-  constructor(deps: DriverDeps) {
+  constructor(deps: ProtocolRunnerDeps) {
     this.#deps = deps;
     this.#seal = deps.createSeal();
     this.#suspendedMs = deps.clock.suspendedMs();
@@ -189,7 +189,7 @@ export class Driver {
     }
   }
 
-  #noteClaim({ wanted }: Claim): void {
+  #noteClaim({ wanted }: VoteRequest): void {
     const nowMs = this.#deps.clock.monotonicMs();
     // Asked in vain for so long, it is another attempt.
     const staleMs = 10 * this.#deps.timing.silenceMs;
@@ -199,7 +199,7 @@ export class Driver {
     }
   }
 
-  #tookOf({ reason, eip, other }: Happening): Took | undefined {
+  #tookOf({ reason, eip, other }: ProtocolEvent): Took | undefined {
     const askedAtMs = this.#askedAtMs.get(eip);
     this.#askedAtMs.delete(eip);
     const heardAtMs = other === undefined ? undefined : this.#heardAtMs.get(other);

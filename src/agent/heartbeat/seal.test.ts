@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Message } from '../../core/ownership/message.ts';
 import { ReplayWindow } from '../thread/replay-window.ts';
-import { Seal } from './seal.ts';
+import { HeartbeatSeal } from './seal.ts';
 
 const key = (fill: number): Uint8Array => new Uint8Array(32).fill(fill);
 const numbers = (start: number) => {
@@ -13,23 +13,23 @@ const numbers = (start: number) => {
     return next;
   };
 };
-const sealOf = (node: string, start: number, ...keys: Uint8Array[]): Seal =>
-  new Seal({ node, keys: [keys[0] ?? key(1), ...keys.slice(1)], randomNumber: numbers(start) });
+const sealOf = (node: string, start: number, ...keys: Uint8Array[]): HeartbeatSeal =>
+  new HeartbeatSeal({ node, keys: [keys[0] ?? key(1), ...keys.slice(1)], randomNumber: numbers(start) });
 const beat: Message = { kind: 'beat', sequence: 1, unreached: [] };
 
 /** Carries a packet and everything that it makes the two send, until nobody has anything to say. */
-const carry = (packet: Uint8Array, sealByName: Readonly<Record<string, Seal>>, to: string): void => {
+const carry = (packet: Uint8Array, sealByName: Readonly<Record<string, HeartbeatSeal>>, to: string): void => {
   let opened = sealByName[to]?.open(packet);
   while (opened?.kind === 'reply') opened = sealByName[opened.to]?.open(opened.packet);
 };
 /** Two that know each other's runs. */
-const acquainted = (): { readonly a: Seal; readonly b: Seal } => {
+const acquainted = (): { readonly a: HeartbeatSeal; readonly b: HeartbeatSeal } => {
   const [a, b] = [sealOf('a', 100), sealOf('b', 200)];
   carry(a.seal('b', beat), { a, b }, 'b');
   carry(b.seal('a', beat), { a, b }, 'a');
   return { a, b };
 };
-const kindOf = (seal: Seal, packet: Uint8Array): string => {
+const kindOf = (seal: HeartbeatSeal, packet: Uint8Array): string => {
   const opened = seal.open(packet);
   return opened.kind === 'nothing' ? opened.why : opened.kind;
 };

@@ -1,4 +1,4 @@
-/** Seal makes packets of ownership messages and messages of packets. What it lets through, Envelope says. */
+/** HeartbeatSeal makes packets of ownership messages and messages of packets. What it lets through, Envelope says. */
 import type { Message } from '../../core/ownership/message.ts';
 import { decode, encode } from '../../core/ownership/wire.ts';
 import { Envelope, type EnvelopeSettings, type Unwrapped } from '../thread/envelope.ts';
@@ -12,7 +12,7 @@ export type Opened =
 
 const VERSION = 1;
 
-export class Seal {
+export class HeartbeatSeal {
   readonly #envelope: Envelope;
 
   constructor(settings: SealSettings) {

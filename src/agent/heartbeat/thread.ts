@@ -9,24 +9,24 @@ import { isIPv6 } from 'node:net';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Ip } from '../../core/ip/index.ts';
 import type { UplinkLoss, UplinkPlace } from '../../core/node/uplink.ts';
-import type { Held, Input } from '../../core/ownership/port.ts';
+import type { EipHold, Input } from '../../core/ownership/port.ts';
 import { type TimingSettings, timingOf } from '../../core/ownership/timing.ts';
 import { createAnnouncer } from '../../dataplane/announce/announcer.ts';
 import { createConflictListener } from '../../dataplane/announce/conflict-listener.ts';
 import { createNeighbours } from '../../dataplane/announce/neighbours.ts';
 import { loadPacketSockets } from '../../dataplane/announce/packet-socket.ts';
-import { openLatch } from '../../dataplane/gate/gate.ts';
+import { openGateSets } from '../../dataplane/gate/gate.ts';
 import { hasCarrier, isOwnMac } from '../../dataplane/interface.ts';
 import { loadLibc } from '../../dataplane/libc.ts';
 import { wait } from '../../runtime/process/clock.ts';
-import { Asker } from '../mirror/mirror-client.ts';
+import { MirrorClient } from '../mirror/mirror-client.ts';
 import { createMachineClock } from '../thread/machine-clock.ts';
 import { Bulletin } from './bulletin.ts';
 import { type Conflict, ConflictWatch } from './conflicts.ts';
-import { Grip, type GripDeps, type Hops, type ReadyEips } from './gate-controller.ts';
-import { knock } from './kernel-probe.ts';
-import { Driver, type Told } from './protocol-runner.ts';
-import { Seal } from './seal.ts';
+import { GateController, type GateControllerDeps, type Hops, type ReadyEips } from './gate-controller.ts';
+import { probeKernel } from './kernel-probe.ts';
+import { type ProtocolOutput, ProtocolRunner } from './protocol-runner.ts';
+import { HeartbeatSeal } from './seal.ts';
 import { Uplink } from './uplink.ts';
 
 /** What the thread is started with. */
@@ -38,7 +38,7 @@ export interface ThreadData {
   readonly keys: readonly [Uint8Array, ...Uint8Array[]];
   readonly timing: TimingSettings;
   /** What the kernel holds, and until when by the clock of the machine. */
-  readonly held: readonly Held[];
+  readonly held: readonly EipHold[];
   readonly heldUntilMs: number;
   /** Until when, by the same clock, others may rely on what earlier runs have promised as voters. */
   readonly promisedUntilMs: number;
@@ -68,11 +68,11 @@ export type ToThread =
 /** What the thread tells: that its socket is open, then what has come of each turn of its event loop. */
 export type FromThread =
   | { readonly kind: 'listening' }
-  | { readonly kind: 'told'; readonly tidings: readonly Tidings[] };
+  | { readonly kind: 'told'; readonly tidings: readonly ThreadEvent[] };
 
 /** What the protocol says, and what became of it. */
-export type Tidings =
-  | Exclude<Told, { readonly kind: 'announce' | 'renew' }>
+export type ThreadEvent =
+  | Exclude<ProtocolOutput, { readonly kind: 'announce' | 'renew' }>
   /** The kernel would not hold what it should. */
   | { readonly kind: 'refused'; readonly why: string }
   /** Until when the kernel holds what it holds, by the clock of the machine; infinite when that is nothing. */
@@ -107,16 +107,16 @@ const { node, address, port, keys, held, heldUntilMs, promisedUntilMs, firstSign
 const timing = timingOf(data.timing);
 const socket = createSocket({ type: isIPv6(address) ? 'udp6' : 'udp4', reuseAddr: true });
 const post = (message: FromThread): void => parent.postMessage(message);
-const bulletin = new Bulletin<Tidings>((tidings) => post({ kind: 'told', tidings }), setImmediate);
-const tell = (told: Tidings): void => bulletin.tell(told);
+const bulletin = new Bulletin<ThreadEvent>((tidings) => post({ kind: 'told', tidings }), setImmediate);
+const tell = (told: ThreadEvent): void => bulletin.tell(told);
 
-const nowhere: GripDeps['latch'] = { hold: () => undefined, prolong: () => undefined, doubt: () => {} };
+const nowhere: GateControllerDeps['gateSets'] = { hold: () => undefined, prolong: () => undefined, doubt: () => {} };
 let signed = 0;
 const sign = (first: number): number => {
   signed = (signed + 1) % SIGNATURES;
   return first + signed;
 };
-const latch = firstSignature === undefined ? nowhere : openLatch(libc, () => sign(firstSignature));
+const gateSets = firstSignature === undefined ? nowhere : openGateSets(libc, () => sign(firstSignature));
 const open = await loadPacketSockets();
 const announcer = createAnnouncer({ open, clock, isOwn: isOwnMac });
 const conflicts = new ConflictWatch({
@@ -124,12 +124,12 @@ const conflicts = new ConflictWatch({
   listener: createConflictListener(open),
   isOwn: isOwnMac,
   onChange: (found) => tell({ kind: 'conflicts', conflicts: found }),
-  onOurNodes: (ips) => driver.take({ kind: 'conflict', eips: [...new Set(ips.map((ip) => grip.eipOf(ip)))] }),
+  onOurNodes: (ips) => runner.take({ kind: 'conflict', eips: [...new Set(ips.map((ip) => gateController.eipOf(ip)))] }),
 });
-let asker: Asker | undefined;
-const grip = new Grip(
+let mirrorClient: MirrorClient | undefined;
+const gateController = new GateController(
   {
-    latch,
+    gateSets,
     announcer: {
       apply: (claims) => {
         conflicts.watch(claims);
@@ -141,33 +141,33 @@ const grip = new Grip(
     leaseMs: timing.leaseMs,
     handBackMs: timing.handBackMs,
     bring: (ips, isPlanned) => {
-      if (asker === undefined) return undefined;
+      if (mirrorClient === undefined) return undefined;
       const [waitMs, limitMs] = isPlanned ? [BRING_PLANNED_MS, BRING_PLANNED_MS + MAKE_PLANNED_MS] : [0, BRING_MS];
-      return Promise.race([asker.takeOver(ips, waitMs), wait(clock, limitMs)]);
+      return Promise.race([mirrorClient.takeOver(ips, waitMs), wait(clock, limitMs)]);
     },
     onLease: (untilMs) => tell({ kind: 'lease', untilMs }),
     onOpened: (ips) => tell({ kind: 'opened', ips }),
     // Not inside the step that asked for it.
-    onPrepared: (eips) => queueMicrotask(() => driver.take({ kind: 'prepared', eips })),
+    onPrepared: (eips) => queueMicrotask(() => runner.take({ kind: 'prepared', eips })),
     onRefused: (why) => tell({ kind: 'refused', why }),
   },
   { held, untilMs: heldUntilMs },
 );
-const driver = new Driver({
+const runner = new ProtocolRunner({
   node,
   timing,
   held: held.filter(({ mode }) => mode === 'owned'),
   promisedUntilMs,
   clock,
-  heldUntilMs: () => grip.heldUntilMs,
-  createSeal: () => new Seal({ node, keys, randomNumber: () => randomInt(2 ** 48 - 1) }),
+  heldUntilMs: () => gateController.heldUntilMs,
+  createSeal: () => new HeartbeatSeal({ node, keys, randomNumber: () => randomInt(2 ** 48 - 1) }),
   // A way that is down loses packets; the protocol is made for that.
   send: (to, packet) => socket.send(packet, port, to, () => {}),
-  askKernel: (to, onAnswer) => knock(clock, { address: to, port, limitMs: timing.widestMs / 2 }, onAnswer),
+  askKernel: (to, onAnswer) => probeKernel(clock, { address: to, port, limitMs: timing.widestMs / 2 }, onAnswer),
   tell: (told) => {
-    if (told.kind === 'announce') return grip.announce(told.eip);
-    if (told.kind === 'renew') return grip.renew();
-    if (told.kind === 'hold') grip.hold(told.held);
+    if (told.kind === 'announce') return gateController.announce(told.eip);
+    if (told.kind === 'renew') return gateController.renew();
+    if (told.kind === 'hold') gateController.hold(told.held);
     tell(told);
   },
 });
@@ -177,31 +177,31 @@ const uplink = new Uplink({
   createNeighbours: () => createNeighbours(open),
   onChange: (unreached, losses) => {
     tell({ kind: 'uplink', losses });
-    driver.take({ kind: 'uplink', unreached });
+    runner.take({ kind: 'uplink', unreached });
   },
 });
 parent.on('message', (message: ToThread) => {
-  driver.look();
+  runner.look();
   switch (message.kind) {
     case 'input':
-      return driver.take(message.input);
+      return runner.take(message.input);
     case 'addresses':
-      grip.setHops(message.hops);
+      gateController.setHops(message.hops);
       conflicts.setOurMacs(message.macs);
-      return driver.setAddresses(message.addresses);
+      return runner.setAddresses(message.addresses);
     case 'ready':
-      return grip.setReady(message.ready, message.awaited);
+      return gateController.setReady(message.ready, message.awaited);
     case 'mirror':
-      asker?.close();
-      asker = new Asker(message.port);
+      mirrorClient?.close();
+      mirrorClient = new MirrorClient(message.port);
       return;
     case 'renew':
-      return grip.repeat();
+      return gateController.repeat();
     case 'uplink':
       return uplink.watch(message.place);
     default:
       message satisfies never;
   }
 });
-socket.on('message', (packet, from) => driver.packet(packet, from.address));
+socket.on('message', (packet, from) => runner.packet(packet, from.address));
 socket.bind({ address, port }, () => post({ kind: 'listening' }));

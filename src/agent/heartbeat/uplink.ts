@@ -91,9 +91,9 @@ export class Uplink {
 
   #unreachedBy({ network, announcedOn, leavesBy, isGone }: UplinkWay): Unreached[] {
     if (isGone) return [{ network, isLost: true }];
-    const stateOn = (name: string): State => this.#lines.get(name)?.stateOf(familyOfCidr(network)) ?? 'well';
+    const stateOn = (name: string): UplinkState => this.#lines.get(name)?.stateOf(familyOfCidr(network)) ?? 'well';
     const heardOn = announcedOn.map(stateOn);
-    const isHeardBy = (...states: readonly State[]): boolean =>
+    const isHeardBy = (...states: readonly UplinkState[]): boolean =>
       heardOn.length === 0 || heardOn.some((state) => states.includes(state));
     const leaving = leavesBy === undefined ? 'well' : stateOn(leavesBy);
     if (leaving === 'lost' || !isHeardBy('well', 'unknown')) return [{ network, isLost: true }];
@@ -115,7 +115,7 @@ const distinct = (unreached: readonly Unreached[]): readonly Unreached[] =>
   );
 
 /** `unknown`: its router has not answered yet, which proves nothing. */
-type State = 'well' | 'unknown' | 'lost';
+type UplinkState = 'well' | 'unknown' | 'lost';
 
 interface Watched {
   readonly nextHop: Ip | undefined;
@@ -168,7 +168,7 @@ class Line {
     this.#asked = this.#hasCarrier ? this.#neighbours.ask(this.#name, hops) : new Set();
   }
 
-  stateOf(family: IpFamily): State {
+  stateOf(family: IpFamily): UplinkState {
     const watched = this.#watchedByFamily.get(family);
     if (watched === undefined) return 'well';
     if (watched.isLost) return 'lost';

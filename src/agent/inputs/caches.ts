@@ -1,5 +1,5 @@
 /**
- * Caches are all that the agent of a node knows about the cluster: one informer per kind, each projected before it is
+ * AgentCaches are all that the agent of a node knows about the cluster: one informer per kind, each projected before it is
  * kept. Pods are those of the node only, so memory does not grow with the cluster. Nobody but the informers writes.
  */
 import { EgressClusterInfoStatus } from '../../api/egress-cluster-info.ts';
@@ -33,18 +33,18 @@ export interface OwnNode {
 }
 
 /** What is known of the cluster as a whole. */
-export interface ClusterFacts {
+export interface ClusterInfoFacts {
   readonly ranges: ClusterRanges | undefined;
   /** Who votes on the owners of EIPs; undefined while nobody does. */
   readonly electorate: Electorate | undefined;
 }
 
 /** The caches by kind. Keys are `namespace/name`, or `name` for cluster-scoped kinds. */
-export interface Caches {
+export interface AgentCaches {
   readonly policies: Informer<PolicyView>;
   readonly clusterPolicies: Informer<PolicyView>;
   readonly tunnels: Informer<TunnelView>;
-  readonly clusterInfos: Informer<ClusterFacts>;
+  readonly clusterInfos: Informer<ClusterInfoFacts>;
   readonly gateways: Informer<Roster>;
   readonly namespaces: Informer<NamespaceView>;
   readonly pods: Informer<PodView>;
@@ -52,12 +52,12 @@ export interface Caches {
 }
 
 /** What the caches need. */
-export interface CachesDeps extends FollowingDeps {
+export interface AgentCachesDeps extends FollowingDeps {
   readonly node: string;
 }
 
 /** Makes the caches of a node; nothing is read before they run. */
-export const createCaches = (deps: CachesDeps): Caches => ({
+export const createAgentCaches = (deps: AgentCachesDeps): AgentCaches => ({
   policies: follow(deps, 'policies', resourceOf('EgressPolicy'), { project: projectPolicy }),
   clusterPolicies: follow(deps, 'clusterPolicies', resourceOf('EgressClusterPolicy'), {
     project: projectClusterPolicy,
@@ -65,7 +65,7 @@ export const createCaches = (deps: CachesDeps): Caches => ({
   // An agent judges no heartbeat of another node: the controller does, and says so in the phase.
   tunnels: follow(deps, 'tunnels', resourceOf('EgressTunnel'), { project: (object) => projectTunnel(object, 'never') }),
   clusterInfos: follow(deps, 'clusterInfos', resourceOf('EgressClusterInfo'), {
-    project: (object): ClusterFacts => ({ ranges: rangesOf(object), electorate: projectElectorate(object) }),
+    project: (object): ClusterInfoFacts => ({ ranges: rangesOf(object), electorate: projectElectorate(object) }),
   }),
   gateways: follow(deps, 'gateways', resourceOf('EgressGateway'), { project: projectRoster }),
   namespaces: follow(deps, 'namespaces', coreResource('namespaces', 'Namespace', false), {
@@ -83,10 +83,10 @@ export const createCaches = (deps: CachesDeps): Caches => ({
 });
 
 /** Every cache with its name. */
-export const allOf = (caches: Caches): readonly (readonly [string, Informer<unknown>])[] => Object.entries(caches);
+export const allOf = (caches: AgentCaches): readonly (readonly [string, Informer<unknown>])[] => Object.entries(caches);
 
 /** Names of the caches that have not been filled yet. Nothing may reach the kernel before there are none. */
-export const missingOf = (caches: Caches): string[] => missingIn(allOf(caches));
+export const missingOf = (caches: AgentCaches): string[] => missingIn(allOf(caches));
 
 // Ranges that nobody has detected yet are not known, which is another thing than a cluster without ranges.
 const rangesOf = (object: KubeObject & { readonly status?: unknown }): ClusterRanges | undefined => {

@@ -7,8 +7,8 @@ import { coreResource, type KubeObject, type Resource } from '../../runtime/kube
 import { systemClock } from '../../runtime/process/clock.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import { allOf, type Caches, createCaches, missingOf } from './caches.ts';
-import { createGathering, type Gathering } from './gather.ts';
+import { type AgentCaches, allOf, createAgentCaches, missingOf } from './caches.ts';
+import { type ClusterInputReader, createClusterInputReader } from './gather.ts';
 
 const pods = coreResource('pods', 'Pod', true);
 const nodes = coreResource('nodes', 'Node', false);
@@ -20,8 +20,8 @@ const infos = resourceOf('EgressClusterInfo');
 describe('Gathering', () => {
   let server: TestApiServer;
   let client: KubeClient;
-  let caches: Caches;
-  let gathering: Gathering;
+  let caches: AgentCaches;
+  let gathering: ClusterInputReader;
   let changes = 0;
   let waiting = 0;
   const stop = new AbortController();
@@ -29,7 +29,7 @@ describe('Gathering', () => {
   const putPod = (name: string, nodeName: string) =>
     put(pods, { metadata: { namespace: 'shop', name }, spec: { nodeName }, status: {} });
   /** Resolves when a cache has seen the version of an object. */
-  const seen = (cache: keyof Caches, { metadata }: KubeObject) =>
+  const seen = (cache: keyof AgentCaches, { metadata }: KubeObject) =>
     eventually('it is seen', () => caches[cache].version === metadata.resourceVersion);
 
   before(async () => {
@@ -45,12 +45,12 @@ describe('Gathering', () => {
     put(resourceOf('EgressClusterPolicy'), { metadata: { name: 'all' }, spec: {} });
     const random = Math.random;
     client = createKubeClient({ access: server.access, userAgent: 'test', clock: systemClock, random });
-    caches = createCaches({ node: 'a', client, clock: systemClock, random, onProblem: () => {} });
+    caches = createAgentCaches({ node: 'a', client, clock: systemClock, random, onProblem: () => {} });
     const onChange = (canWait: boolean): void => {
       changes += 1;
       if (canWait) waiting += 1;
     };
-    gathering = createGathering(caches, onChange, 'a');
+    gathering = createClusterInputReader(caches, onChange, 'a');
     for (const [, cache] of allOf(caches)) void cache.run(stop.signal);
     await eventually('the caches are filled', () => missingOf(caches).length === 0);
   });

@@ -1,21 +1,21 @@
 /**
- * Gathering turns the caches into the lists of a NodeInput. A list is the same value until something in it changes, so
- * whoever plans knows by identity which part of the last plan still holds; and it has a journal, which tells what is other.
+ * ClusterInputReader turns the caches into the lists of a NodeInput. A list is the same value until something in it changes, so
+ * whoever plans knows by identity which part of the last plan still holds; and it has a change log, which tells what is other.
  */
 import { clusterInfoName } from '../../api/egress-cluster-info.ts';
 import type { Electorate, PolicyKey, PolicyView } from '../../core/cluster/view.ts';
-import { ListJournal } from '../../core/incremental/change-log.ts';
+import { ListChangeLog } from '../../core/incremental/change-log.ts';
 import type { NodeInput } from '../../core/node/input.ts';
 import type { Roster } from '../../core/ownership/planned.ts';
 import type { Informer } from '../../runtime/kube/informer.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
-import type { Caches } from './caches.ts';
+import type { AgentCaches } from './caches.ts';
 
 /** What the cluster says: the part of a NodeInput that comes from the API server. */
-export type Gathered = Pick<NodeInput, 'ranges' | 'tunnels' | 'policies' | 'namespaces' | 'pods'>;
+export type ClusterInput = Pick<NodeInput, 'ranges' | 'tunnels' | 'policies' | 'namespaces' | 'pods'>;
 
 /** What the cluster says about who owns EIPs. */
-export interface OwnershipFacts extends Pick<Gathered, 'policies' | 'tunnels'> {
+export interface OwnershipFacts extends Pick<ClusterInput, 'policies' | 'tunnels'> {
   readonly electorate: Electorate | undefined;
   readonly rosters: readonly Roster[];
 }
@@ -27,13 +27,13 @@ export interface Revisions {
 }
 
 /** The caches as lists. */
-export interface Gathering {
+export interface ClusterInputReader {
   /** The lists as the caches are now. */
-  gather(): Gathered;
+  gather(): ClusterInput;
   /** What the protocol of owners goes by, as the caches are now. */
   ownershipFacts(): OwnershipFacts;
   /** One of these lists alone. */
-  tunnels(): Gathered['tunnels'];
+  tunnels(): ClusterInput['tunnels'];
   /** The versions that the lists stand for. */
   revisions(): Revisions;
   /** Labels of the node itself; none until it was read. */
@@ -48,22 +48,22 @@ const isUnanswered = (change: StoreChange<PolicyView>): boolean =>
 export type OnChange = (canWait: boolean) => void;
 
 /** Follows the caches; `onChange` is called for every change of what `gather` or `labels` return. */
-export const createGathering = (caches: Caches, onChange: OnChange, node: string): Gathering => {
+export const createClusterInputReader = (caches: AgentCaches, onChange: OnChange, node: string): ClusterInputReader => {
   const listOf = <T>(
     informers: readonly Informer<T>[],
     canWait: (change: StoreChange<T>) => boolean = () => false,
   ): (() => readonly T[]) => {
-    const journal = new ListJournal<T>();
+    const changeLog = new ListChangeLog<T>();
     let list: readonly T[] | undefined;
     for (const informer of informers) {
       informer.subscribe((change) => {
         list = undefined;
-        journal.exchange(change.previous, change.kind === 'put' ? change.value : undefined);
+        changeLog.exchange(change.previous, change.kind === 'put' ? change.value : undefined);
         onChange(canWait(change));
       });
     }
     return () => {
-      list ??= journal.mark(informers.flatMap(({ store }) => [...store.values()]));
+      list ??= changeLog.mark(informers.flatMap(({ store }) => [...store.values()]));
       return list;
     };
   };
@@ -77,7 +77,7 @@ export const createGathering = (caches: Caches, onChange: OnChange, node: string
   // While a cache is read anew it has no version; what it held before still holds.
   let known: Revisions = { policies: undefined, clusterPolicies: undefined };
   // A status that goes away is an accident, and the cluster is where it was: without ranges policies would open (ADR 0025).
-  let ranges: Gathered['ranges'];
+  let ranges: ClusterInput['ranges'];
   return {
     gather: () => {
       ranges = caches.clusterInfos.store.get(clusterInfoName)?.ranges ?? ranges;

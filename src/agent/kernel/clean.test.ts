@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { systemClock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
 import { Applier } from '../reconcile/applier.ts';
-import { nothingFound } from '../reconcile/restore.ts';
+import { nothingToRestore } from '../reconcile/restore.ts';
 import { createFakeNode, noGate } from '../testing/fake-node.ts';
 import { gatewayNode } from '../testing/gateway-node.ts';
 import { cleanNode } from './clean.ts';
@@ -19,7 +19,7 @@ const usedNode = async () => {
   const node = await createFakeNode(systemClock);
   const kernel = node.kernel();
   const hooks = { changed: () => {}, repaired: () => {}, cut: () => {}, forgetFailed: () => {}, replaced: () => {} };
-  const applier = new Applier(kernel, hooks, nothingFound, noGate);
+  const applier = new Applier(kernel, hooks, nothingToRestore, noGate);
   const { problems } = await applier.apply(desired, async (wanted) =>
     (await applier.applyTable(wanted.table)) === undefined ? wanted : undefined,
   );

@@ -2,12 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Ip } from '../../core/ip/index.ts';
-import { type Announcer, createAnnouncer, type Owner } from '../../dataplane/announce/announcer.ts';
+import { type AddressHolder, type Announcer, createAnnouncer } from '../../dataplane/announce/announcer.ts';
 import { loadPacketSockets } from '../../dataplane/announce/packet-socket.ts';
 import { type Conntrack, createConntrack } from '../../dataplane/conntrack/conntrack.ts';
 import { createCut } from '../../dataplane/conntrack/cut.ts';
-import { createForgetStrays } from '../../dataplane/conntrack/stale-connections.ts';
-import { createGateTables, type Gate, joinGate, openLatch } from '../../dataplane/gate/gate.ts';
+import { createDropStaleConnections } from '../../dataplane/conntrack/stale-connections.ts';
+import { createGateTables, type Gate, joinGate, openGateSets } from '../../dataplane/gate/gate.ts';
 import { isOwnMac } from '../../dataplane/interface.ts';
 import { createNetwork, type Network } from '../../dataplane/ip/network.ts';
 import type { DeviceNames } from '../../dataplane/ip/owned.ts';
@@ -45,7 +45,7 @@ export interface KernelDeps {
   readonly clock: Clock;
   readonly random: () => number;
   /** Another machine claims an EIP that was announced in the last seconds. */
-  readonly onConflict: (ip: Ip, owner: Owner) => void;
+  readonly onConflict: (ip: Ip, owner: AddressHolder) => void;
 }
 
 /** Where in the signatures that the table lends those of the thread of heartbeats begin. */
@@ -67,20 +67,20 @@ export const openKernel = async (deps: KernelDeps): Promise<Kernel> => {
   });
   let signed = 0;
   const libc = await loadLibc();
-  const latch = openLatch(libc, () => {
+  const gateSets = openGateSets(libc, () => {
     signed = (signed + 1) % THREAD_SIGNATURES;
     return nftables.lentSignatures + signed;
   });
   return {
     network: createNetwork({ programs, socket: openRouteSocket(), names, clock }),
     nftables,
-    gate: joinGate(createGateTables(programs, names.tunnel), latch),
+    gate: joinGate(createGateTables(programs, names.tunnel), gateSets),
     sysctls: createSysctls({ files: filesBelow(sysctlRoot), memory: stateFile(join(stateFolder, 'sysctls.json')) }),
     announcer: createAnnouncer({ open: await loadPacketSockets(), clock, onConflict, isOwn: isOwnMac }),
     conntrack: createConntrack({
       programs,
       readProc,
-      forgetStrays: createForgetStrays(libc),
+      forgetStrays: createDropStaleConnections(libc),
       cut: createCut(libc),
       commands: { ...stateFile(forget), path: forget },
     }),

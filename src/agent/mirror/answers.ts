@@ -1,6 +1,6 @@
 /** Answers that are due: the packets of a burst are answered by one, because an answer speaks of the last 32 numbers. */
 import type { Clock } from '../../runtime/process/clock.ts';
-import type { Ack } from './message.ts';
+import type { MirrorAck } from './message.ts';
 
 const WAIT_MS = 5;
 /** So many packets are answered at once, long before one of them is out of sight. */
@@ -8,18 +8,18 @@ const PACKETS = 16;
 
 export class Answers {
   readonly #clock: Clock;
-  readonly #send: (node: string, ack: Ack) => void;
-  readonly #dueByNode = new Map<string, Ack>();
+  readonly #send: (node: string, ack: MirrorAck) => void;
+  readonly #dueByNode = new Map<string, MirrorAck>();
   #packets = 0;
   #cancel: (() => void) | undefined;
 
-  constructor(clock: Clock, send: (node: string, ack: Ack) => void) {
+  constructor(clock: Clock, send: (node: string, ack: MirrorAck) => void) {
     this.#clock = clock;
     this.#send = send;
   }
 
   /** Answers a node soon; a later answer says what this one does. */
-  add(node: string, ack: Ack): void {
+  add(node: string, ack: MirrorAck): void {
     this.#dueByNode.set(node, ack);
     this.#packets += 1;
     if (this.#packets >= PACKETS) this.#flush();

@@ -1,12 +1,12 @@
 /**
- * Book is what the owner of EIPs knows about their connections: as the kernel told it, by EIP. It has a limit, because the number of
+ * ConnectionTable is what the owner of EIPs knows about their connections: as the kernel told it, by EIP. It has a limit, because the number of
  * connections is up to pods and the memory of a node is not.
  */
 import type { AddressBytes, Connection, ConnectionKey } from '../../dataplane/conntrack/connection.ts';
 import type { Carried } from './message.ts';
 
 /** What happened to a connection: the book did not know it, knew it otherwise, or knows it no longer. */
-export type Change = 'new' | 'other' | 'gone';
+export type ConnectionChange = 'new' | 'other' | 'gone';
 
 /** Port and mark as one number, because a number in a map is small: port x 2^32 + mark. */
 type Packed = number;
@@ -19,7 +19,7 @@ const unpack = (key: ConnectionKey, packed: Packed): Carried => ({
   mark: packed % SHIFT,
 });
 
-export class Book {
+export class ConnectionTable {
   readonly #limit: number;
   readonly #pages = new Map<AddressBytes, Map<ConnectionKey, Packed>>();
   #size = 0;
@@ -57,7 +57,7 @@ export class Book {
   }
 
   /** Notes an open connection; undefined if that is no news. */
-  open({ key, eip, eipPort, mark }: Connection): Change | undefined {
+  open({ key, eip, eipPort, mark }: Connection): ConnectionChange | undefined {
     const page = this.#pages.get(eip);
     if (page === undefined) return undefined;
     const packed = pack(eipPort, mark);
@@ -75,7 +75,7 @@ export class Book {
   }
 
   /** Notes that a connection is over; undefined if that is no news. */
-  close(eip: AddressBytes, key: ConnectionKey): Change | undefined {
+  close(eip: AddressBytes, key: ConnectionKey): ConnectionChange | undefined {
     if (this.#pages.get(eip)?.delete(key) !== true) return undefined;
     this.#size -= 1;
     return 'gone';

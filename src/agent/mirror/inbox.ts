@@ -4,7 +4,7 @@
  * tells anew how things stand. Pure: time comes in, answers come out.
  */
 import type { AddressBytes, Connection, ConnectionKey } from '../../dataplane/conntrack/connection.ts';
-import type { Ack, Batch, Carried, Part } from './message.ts';
+import type { Batch, Carried, MirrorAck, MirrorRecord } from './message.ts';
 
 /** What a node that was not heard for this long had told is forgotten: its EIPs have another owner or nobody. */
 export const KEEP_MS = 600_000;
@@ -16,7 +16,7 @@ export interface InboxSettings {
   readonly limit: number;
 }
 
-interface Sender {
+interface MirrorSender {
   readonly incarnation: number;
   readonly stream: number;
   highest: number;
@@ -25,25 +25,25 @@ interface Sender {
 }
 
 /** A connection, and the packet that spoke of it last. */
-interface Kept extends Carried {
-  readonly sender: Sender;
+interface MirroredConnection extends Carried {
+  readonly sender: MirrorSender;
   readonly number: number;
   /** It is in the kernel. */
   isMade: boolean;
 }
 
-interface Page {
-  readonly connections: Map<ConnectionKey, Kept>;
+interface EipConnections {
+  readonly connections: Map<ConnectionKey, MirroredConnection>;
   /** Who spoke of it last. */
-  sender: Sender;
+  sender: MirrorSender;
   /** Who has told all of it, and is heard. */
-  wholeBy: Sender | undefined;
+  wholeBy: MirrorSender | undefined;
 }
 
 export class Inbox {
   readonly #settings: InboxSettings;
-  readonly #senderByNode = new Map<string, Sender>();
-  readonly #pages = new Map<AddressBytes, Page>();
+  readonly #senderByNode = new Map<string, MirrorSender>();
+  readonly #pages = new Map<AddressBytes, EipConnections>();
   #size = 0;
   #dropped = 0;
 
@@ -74,7 +74,7 @@ export class Inbox {
     batch: Batch,
     isOurs: (eip: AddressBytes) => boolean,
     nowMs: number,
-  ): Ack | undefined {
+  ): MirrorAck | undefined {
     const sender = this.#senderOf(from, batch);
     // A stream that has been replaced: nobody waits for an answer.
     if (sender === undefined) return undefined;
@@ -119,7 +119,10 @@ export class Inbox {
     }
   }
 
-  #senderOf(from: { readonly node: string; readonly incarnation: number }, { stream }: Batch): Sender | undefined {
+  #senderOf(
+    from: { readonly node: string; readonly incarnation: number },
+    { stream }: Batch,
+  ): MirrorSender | undefined {
     const known = this.#senderByNode.get(from.node);
     if (known?.incarnation === from.incarnation && known.stream >= stream) {
       return known.stream === stream ? known : undefined;
@@ -129,7 +132,7 @@ export class Inbox {
     return sender;
   }
 
-  #apply(sender: Sender, number: number, part: Part): void {
+  #apply(sender: MirrorSender, number: number, part: MirrorRecord): void {
     const page = this.#pageOf(part.eip, sender);
     page.sender = sender;
     switch (part.kind) {
@@ -149,7 +152,7 @@ export class Inbox {
     }
   }
 
-  #keep({ connections }: Page, kept: Kept): void {
+  #keep({ connections }: EipConnections, kept: MirroredConnection): void {
     if (!connections.has(kept.key)) {
       if (this.#size >= this.#settings.limit) {
         this.#dropped += 1;
@@ -160,10 +163,10 @@ export class Inbox {
     connections.set(kept.key, kept);
   }
 
-  #pageOf(eip: AddressBytes, sender: Sender): Page {
+  #pageOf(eip: AddressBytes, sender: MirrorSender): EipConnections {
     const known = this.#pages.get(eip);
     if (known !== undefined) return known;
-    const page: Page = { connections: new Map(), sender, wholeBy: undefined };
+    const page: EipConnections = { connections: new Map(), sender, wholeBy: undefined };
     this.#pages.set(eip, page);
     return page;
   }

@@ -6,9 +6,9 @@ import { ip } from '../../core/testing/address.ts';
 import { type AddressBytes, addressBytes, type Connection } from '../../dataplane/conntrack/connection.ts';
 import { sampleConnection } from '../../dataplane/conntrack/testing/connections-conformance.ts';
 import { areSameConnections } from '../../dataplane/conntrack/testing/fake-connections.ts';
-import { Book } from './connection-table.ts';
+import { ConnectionTable } from './connection-table.ts';
 import { Inbox, KEEP_MS } from './inbox.ts';
-import { type Ack, decodeMirror } from './message.ts';
+import { decodeMirror, type MirrorAck } from './message.ts';
 import { AWAY_MS, Outbox } from './outbox.ts';
 
 const eips = [addressBytes(ip('10.9.0.100')), addressBytes(ip('10.9.0.101'))] as const;
@@ -39,10 +39,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 /** The two and the way; packets lie there until a step takes one. */
 class Link {
-  readonly book = new Book(1_000);
+  readonly book = new ConnectionTable(1_000);
   readonly outbox = new Outbox(this.book, 1);
   inbox = new Inbox({ instance: 1, limit: 1_000 });
-  #way: ({ readonly batch: Buffer } | { readonly ack: Ack })[] = [];
+  #way: ({ readonly batch: Buffer } | { readonly ack: MirrorAck })[] = [];
   #wanted: readonly number[] = [0, 1];
   #instance = 1;
   nowMs = 0;
@@ -165,7 +165,7 @@ describe('owner and successor', () => {
     const link = new Link();
     for (const port of [1, 2, 3]) link.do({ kind: 'open', eip: 0, port });
     link.settle();
-    const book = new Book(1_000);
+    const book = new ConnectionTable(1_000);
     book.setEips(new Set(eips));
     const outbox = new Outbox(book, 1);
     outbox.setEips(new Set(eips), () => true, link.nowMs);
@@ -200,7 +200,7 @@ describe('owner and successor', () => {
   });
 
   it('have limits', () => {
-    const book = new Book(2);
+    const book = new ConnectionTable(2);
     book.setEips(new Set(eips));
     assert.deepEqual(
       [1, 2, 3].map((port) => book.open(connection(eips[0], port))),

@@ -4,13 +4,13 @@ import fc from 'fast-check';
 import { ip } from '../../core/testing/address.ts';
 import { addressBytes, type ConnectionKey, keyIn } from '../../dataplane/conntrack/connection.ts';
 import { sampleConnection } from '../../dataplane/conntrack/testing/connections-conformance.ts';
-import { BatchWriter, decodeMirror, encodeAck, type Part, SIZE_LIMIT } from './message.ts';
+import { BatchWriter, decodeMirror, encodeAck, type MirrorRecord, SIZE_LIMIT } from './message.ts';
 
 const eips = { 4: addressBytes(ip('10.9.0.100')), 6: addressBytes(ip('fd09::e:100')) } as const;
 const number = fc.nat({ max: 2 ** 31 - 1 });
 const keyOfFamily = (family: 4 | 6): fc.Arbitrary<ConnectionKey> =>
   fc.nat({ max: 65_535 }).map((port) => sampleConnection({ family, port }).key);
-const part: fc.Arbitrary<Part> = fc.constantFrom<4 | 6>(4, 6).chain((family) =>
+const part: fc.Arbitrary<MirrorRecord> = fc.constantFrom<4 | 6>(4, 6).chain((family) =>
   fc.oneof(
     fc.record({
       kind: fc.constant('open' as const),
@@ -30,7 +30,7 @@ const part: fc.Arbitrary<Part> = fc.constantFrom<4 | 6>(4, 6).chain((family) =>
 );
 
 /** Writes parts; those of one kind and EIP that follow each other become one. */
-const write = (stream: number, place: number, parts: readonly Part[]): Buffer => {
+const write = (stream: number, place: number, parts: readonly MirrorRecord[]): Buffer => {
   const writer = new BatchWriter(stream, place);
   for (const one of parts) {
     if (one.kind === 'open') for (const connection of one.connections) assert.ok(writer.open(one.eip, connection));
@@ -40,7 +40,7 @@ const write = (stream: number, place: number, parts: readonly Part[]): Buffer =>
   return writer.bytes();
 };
 
-const flat = (parts: readonly Part[]): unknown[] =>
+const flat = (parts: readonly MirrorRecord[]): unknown[] =>
   parts.flatMap((one): unknown[] => {
     if (one.kind === 'open') return one.connections.map((connection) => [one.eip, { ...connection }]);
     return one.kind === 'closed' ? one.keys.map((key) => [one.eip, key]) : [{ ...one }];

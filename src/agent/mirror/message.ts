@@ -10,7 +10,7 @@
  */
 import { type AddressBytes, addressIn, type ConnectionKey, keyIn } from '../../dataplane/conntrack/connection.ts';
 
-export type MirrorMessage = Batch | Ack;
+export type MirrorMessage = Batch | MirrorAck;
 
 /** From the owner: records, or none to ask whether somebody is there. */
 export interface Batch {
@@ -19,10 +19,10 @@ export interface Batch {
   readonly stream: number;
   /** Its place in the stream. */
   readonly number: number;
-  readonly parts: readonly Part[];
+  readonly parts: readonly MirrorRecord[];
 }
 
-export type Part =
+export type MirrorRecord =
   | { readonly kind: 'open'; readonly eip: AddressBytes; readonly connections: readonly Carried[] }
   | { readonly kind: 'closed'; readonly eip: AddressBytes; readonly keys: readonly ConnectionKey[] }
   /** All connections of the EIP were told in packets from this number on: any other is over. */
@@ -36,7 +36,7 @@ export interface Carried {
 }
 
 /** From the successor: what it has got. */
-export interface Ack {
+export interface MirrorAck {
   readonly kind: 'ack';
   readonly stream: number;
   /** Another one than before means that the successor has forgotten everything. */
@@ -51,13 +51,13 @@ export interface Ack {
 export const SIZE_LIMIT = 1_000;
 const HEAD_BYTES = 13;
 const kinds = { batch: 1, ack: 2 } as const;
-const partKinds = ['open', 'closed', 'whole'] as const;
+const recordKinds = ['open', 'closed', 'whole'] as const;
 
 /** Puts records together until no more fit. */
 export class BatchWriter {
   readonly #bytes = Buffer.alloc(SIZE_LIMIT);
   #size = HEAD_BYTES;
-  #part: { readonly kind: Part['kind']; readonly eip: AddressBytes; readonly at: number } | undefined;
+  #part: { readonly kind: MirrorRecord['kind']; readonly eip: AddressBytes; readonly at: number } | undefined;
 
   constructor(stream: number, number: number) {
     this.#bytes[0] = kinds.batch;
@@ -99,13 +99,13 @@ export class BatchWriter {
     return this.#bytes.subarray(0, this.#size);
   }
 
-  #begin(kind: Part['kind'], eip: AddressBytes, bytes: number): boolean {
+  #begin(kind: MirrorRecord['kind'], eip: AddressBytes, bytes: number): boolean {
     const part = this.#part;
     const goesOn = part?.kind === kind && part.eip === eip && (this.#bytes[part.at] ?? 0) < 255;
     const head = goesOn ? 0 : 3 + eip.length;
     if (this.#size + head + bytes > SIZE_LIMIT) return false;
     if (!goesOn) {
-      this.#size = this.#bytes.writeUInt8(partKinds.indexOf(kind), this.#size);
+      this.#size = this.#bytes.writeUInt8(recordKinds.indexOf(kind), this.#size);
       this.#size = this.#bytes.writeUInt8(eip.length, this.#size);
       this.#text(eip);
       this.#part = { kind, eip, at: this.#size };
@@ -122,7 +122,7 @@ export class BatchWriter {
 }
 
 /** The bytes of an answer. */
-export const encodeAck = ({ stream, instance, highest, seen }: Omit<Ack, 'kind'>): Buffer => {
+export const encodeAck = ({ stream, instance, highest, seen }: Omit<MirrorAck, 'kind'>): Buffer => {
   const bytes = Buffer.alloc(23);
   bytes[0] = kinds.ack;
   bytes.writeUIntBE(stream, 1, 6);
@@ -141,9 +141,9 @@ export const decodeMirror = (content: Uint8Array): MirrorMessage | undefined => 
     return { kind: 'ack', stream, instance: number, highest: bytes.readUIntBE(13, 6), seen: bytes.readUInt32BE(19) };
   }
   if (bytes[0] !== kinds.batch) return undefined;
-  const parts: Part[] = [];
+  const parts: MirrorRecord[] = [];
   for (let at = HEAD_BYTES; at < bytes.length; ) {
-    const read = partAt(bytes, at);
+    const read = recordAt(bytes, at);
     if (read === undefined) return undefined;
     parts.push(read.part);
     at = read.end;
@@ -151,8 +151,8 @@ export const decodeMirror = (content: Uint8Array): MirrorMessage | undefined => 
   return { kind: 'batch', stream, number, parts };
 };
 
-const partAt = (bytes: Buffer, start: number): { readonly part: Part; readonly end: number } | undefined => {
-  const kind = partKinds[bytes[start] ?? -1];
+const recordAt = (bytes: Buffer, start: number): { readonly part: MirrorRecord; readonly end: number } | undefined => {
+  const kind = recordKinds[bytes[start] ?? -1];
   const width = bytes[start + 1];
   if (kind === undefined || (width !== 4 && width !== 16)) return undefined;
   const at = start + 2 + width;

@@ -1,9 +1,9 @@
-/** Asker asks the thread of the mirror for connections: the end of its channel in the thread of heartbeats. */
+/** MirrorClient asks the thread of the mirror for connections: the end of its channel in the thread of heartbeats. */
 import type { MessagePort } from 'node:worker_threads';
 import type { Ip } from '../../core/ip/index.ts';
-import type { Asked, Taken } from './thread.ts';
+import type { Taken, TakeRequest } from './thread.ts';
 
-export class Asker {
+export class MirrorClient {
   readonly #port: MessagePort;
   readonly #resolveById = new Map<number, () => void>();
   #id = 0;
@@ -25,7 +25,7 @@ export class Asker {
     this.#id += 1;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#resolveById.set(this.#id, resolve);
-    this.#port.postMessage({ kind: 'take', id: this.#id, ips, waitMs } satisfies Asked);
+    this.#port.postMessage({ kind: 'take', id: this.#id, ips, waitMs } satisfies TakeRequest);
     return promise;
   }
 

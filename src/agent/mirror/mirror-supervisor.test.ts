@@ -3,7 +3,7 @@ import { beforeEach, describe, it } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { ManualClock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
-import { Mirroring, type Taker } from './mirror-supervisor.ts';
+import { MirrorSupervisor, type Taker } from './mirror-supervisor.ts';
 import type { MirrorHooks } from './mirror-thread.ts';
 import type { MirrorPlan, MirrorStats } from './port.ts';
 import type { MirrorThreadData } from './thread.ts';
@@ -31,7 +31,7 @@ interface FakeThread {
 describe('Mirroring', () => {
   let clock: ManualClock;
   let threads: FakeThread[];
-  let mirroring: Mirroring;
+  let mirrorSupervisor: MirrorSupervisor;
   let joined: number;
   const taker: Taker = {
     setMirror: (port) => {
@@ -43,7 +43,7 @@ describe('Mirroring', () => {
     clock = new ManualClock();
     threads = [];
     joined = 0;
-    mirroring = new Mirroring({
+    mirrorSupervisor = new MirrorSupervisor({
       startMirror: (_, hooks) => {
         const thread: FakeThread = { hooks, plans: [], isClosed: false };
         threads.push(thread);
@@ -61,39 +61,39 @@ describe('Mirroring', () => {
   });
 
   it('starts the thread once, tells it what is new, and joins it to who takes over', () => {
-    for (let round = 0; round < 2; round += 1) mirroring.set({ data, plan: { ...plan }, taker });
-    mirroring.set({ data, plan: { ...plan, replyMark: 1 }, taker });
+    for (let round = 0; round < 2; round += 1) mirrorSupervisor.set({ data, plan: { ...plan }, taker });
+    mirrorSupervisor.set({ data, plan: { ...plan, replyMark: 1 }, taker });
     assert.deepEqual([threads.length, threads[0]?.plans.length, joined], [1, 2, 1]);
-    mirroring.set({ data, plan, taker: { ...taker } });
+    mirrorSupervisor.set({ data, plan, taker: { ...taker } });
     assert.equal(joined, 2, 'another thread of heartbeats has to be told');
   });
 
   it('starts another thread when the keys change, and ends it where no EIP can come', async () => {
-    mirroring.set({ data, plan, taker });
-    mirroring.set({ data: { ...data, keys: [new Uint8Array(32).fill(1)] }, plan, taker });
+    mirrorSupervisor.set({ data, plan, taker });
+    mirrorSupervisor.set({ data: { ...data, keys: [new Uint8Array(32).fill(1)] }, plan, taker });
     assert.deepEqual([threads.length, threads[0]?.isClosed, threads[1]?.plans.length, joined], [2, true, 1, 2]);
-    mirroring.set(undefined);
+    mirrorSupervisor.set(undefined);
     assert.equal(threads[1]?.isClosed, true);
-    await mirroring.close();
+    await mirrorSupervisor.close();
   });
 
   it('starts a thread that failed again, after a while', async () => {
-    mirroring.set({ data, plan, taker });
+    mirrorSupervisor.set({ data, plan, taker });
     threads[0]?.hooks.failed(new Error('EADDRINUSE'));
-    mirroring.set({ data, plan, taker });
+    mirrorSupervisor.set({ data, plan, taker });
     assert.equal(threads.length, 1);
     await clock.advance(5_000);
-    mirroring.set({ data, plan, taker });
+    mirrorSupervisor.set({ data, plan, taker });
     assert.deepEqual([threads.length, threads[1]?.plans.length, joined], [2, 1, 2]);
   });
 
   it('knows how the thread stands, while there is one', async () => {
-    assert.equal(mirroring.stats, undefined);
-    mirroring.set({ data, plan, taker });
+    assert.equal(mirrorSupervisor.stats, undefined);
+    mirrorSupervisor.set({ data, plan, taker });
     threads[0]?.hooks.stats(stats);
-    assert.deepEqual(mirroring.stats, stats);
-    await mirroring.close();
+    assert.deepEqual(mirrorSupervisor.stats, stats);
+    await mirrorSupervisor.close();
     threads[0]?.hooks.stats(stats);
-    assert.equal(mirroring.stats, undefined);
+    assert.equal(mirrorSupervisor.stats, undefined);
   });
 });

@@ -1,5 +1,5 @@
 /**
- * Mirroring is the agent's side of mirroring connections: it runs the thread on nodes that may own EIPs, tells it what is to be
+ * MirrorSupervisor is the agent's side of mirror supervisor connections: it runs the thread on nodes that may own EIPs, tells it what is to be
  * done, joins it to the thread of heartbeats, and remembers how it stands. What has to be quick is between the two threads.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -13,7 +13,7 @@ import type { MirrorThreadData } from './thread.ts';
 /** Starts the thread. */
 export type StartMirror = (data: MirrorThreadData, hooks: MirrorHooks) => Omit<MirrorThread, 'listening'>;
 
-export interface MirroringDeps {
+export interface MirrorSupervisorDeps {
   readonly startMirror: StartMirror;
   readonly clock: Clock;
   readonly log: Log;
@@ -25,7 +25,7 @@ export interface Taker {
 }
 
 /** What is to be done, and for whom. */
-export interface Wanted {
+export interface MirrorTask {
   readonly data: MirrorThreadData;
   readonly plan: MirrorPlan;
   readonly taker: Taker;
@@ -34,8 +34,8 @@ export interface Wanted {
 /** A thread that failed is started again after this long. */
 const againMs = 5_000;
 
-export class Mirroring {
-  readonly #deps: MirroringDeps;
+export class MirrorSupervisor {
+  readonly #deps: MirrorSupervisorDeps;
   #thread: ReturnType<StartMirror> | undefined;
   #data: MirrorThreadData | undefined;
   #plan: MirrorPlan | undefined;
@@ -43,7 +43,7 @@ export class Mirroring {
   #stats: MirrorStats | undefined;
   #retryAtMs = -Infinity;
 
-  constructor(deps: MirroringDeps) {
+  constructor(deps: MirrorSupervisorDeps) {
     this.#deps = deps;
   }
 
@@ -53,7 +53,7 @@ export class Mirroring {
   }
 
   /** Undefined on a node that can own no EIP. May be called with the same value forever. */
-  set(wanted: Wanted | undefined): void {
+  set(wanted: MirrorTask | undefined): void {
     if (wanted === undefined) {
       void this.close();
       return;

@@ -34,7 +34,7 @@ export class MirrorThread {
     this.#thread.post({ kind: 'plan', plan });
   }
 
-  /** A port for another thread, which makes an `Asker` of it and asks without the agent between. Transfer it. */
+  /** A port for another thread, which makes an `Mirror client` of it and asks without the agent between. Transfer it. */
   port(): MessagePort {
     const { port1, port2 } = new MessageChannel();
     this.#thread.post({ kind: 'asker', port: port1 }, [port1]);

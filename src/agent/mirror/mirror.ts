@@ -13,11 +13,11 @@ import {
   type ConnectionKey,
 } from '../../dataplane/conntrack/connection.ts';
 import type { ConnectionFeed, Connections } from '../../dataplane/conntrack/connections.ts';
-import type { Heard } from '../../dataplane/conntrack/heard.ts';
+import type { ConnectionEvent } from '../../dataplane/conntrack/heard.ts';
 import { type Clock, wait } from '../../runtime/process/clock.ts';
 import type { Envelope } from '../thread/envelope.ts';
 import { Answers } from './answers.ts';
-import { Book, type Change } from './connection-table.ts';
+import { type ConnectionChange, ConnectionTable } from './connection-table.ts';
 import { Inbox } from './inbox.ts';
 import { type Batch, decodeMirror, encodeAck } from './message.ts';
 import { AWAY_MS, Outbox } from './outbox.ts';
@@ -60,7 +60,7 @@ const RECOVERY_MS = 1_000;
 
 export class Mirror {
   readonly #deps: MirrorDeps;
-  readonly #book = new Book(LIMIT);
+  readonly #book = new ConnectionTable(LIMIT);
   readonly #inbox: Inbox;
   readonly #outboxes = new Map<string, Outbox>();
   readonly #answers: Answers;
@@ -253,13 +253,13 @@ export class Mirror {
     }
   }
 
-  #hear({ kind, connection }: Heard, nowMs: number): void {
+  #hear({ kind, connection }: ConnectionEvent, nowMs: number): void {
     const { eip, key } = connection;
     const change = kind === 'open' ? this.#book.open(this.#seenFromAfar(connection)) : this.#book.close(eip, key);
     this.#changed(eip, key, change, nowMs);
   }
 
-  #changed(eip: AddressBytes, key: ConnectionKey, change: Change | undefined, nowMs: number): void {
+  #changed(eip: AddressBytes, key: ConnectionKey, change: ConnectionChange | undefined, nowMs: number): void {
     if (change === undefined) return;
     this.#idleLooks = 0;
     for (const outbox of this.#outboxes.values()) outbox.changed(eip, key, change, nowMs);

@@ -9,8 +9,8 @@
  * Pure: time comes in, packets come out. Memory is bounded by the book, because names wait once.
  */
 import type { AddressBytes, ConnectionKey } from '../../dataplane/conntrack/connection.ts';
-import type { Book, Change } from './connection-table.ts';
-import { type Ack, BatchWriter } from './message.ts';
+import type { ConnectionChange, ConnectionTable } from './connection-table.ts';
+import { BatchWriter, type MirrorAck } from './message.ts';
 
 /** Packets that may be under way at once. */
 const WINDOW = 64;
@@ -23,7 +23,7 @@ export const KNOCK_MS = 100;
 export const IDLE_MS = 1_000;
 
 /** How far the successor is about an EIP. `waiting`: it has to be there first. */
-interface Progress {
+interface EipProgress {
   readonly stage: 'waiting' | 'telling' | 'closing' | 'whole' | 'dropping';
   /** The number of the packet from which on everything is told; for `dropping`, from which on that was said. */
   readonly since: number;
@@ -48,9 +48,9 @@ interface Flight {
 }
 
 export class Outbox {
-  readonly #book: Book;
+  readonly #book: ConnectionTable;
   readonly #stream: number;
-  readonly #progress = new Map<AddressBytes, Progress>();
+  readonly #progress = new Map<AddressBytes, EipProgress>();
   /** EIPs of which the successor is to forget what it was not told, and which no packet under way says. */
   readonly #ending = new Set<AddressBytes>();
   /** By EIP and key: a connection may be over and begin again with another EIP. */
@@ -62,7 +62,7 @@ export class Outbox {
   #sentAtMs = -Infinity;
   #awayResets = 0;
 
-  constructor(book: Book, stream: number) {
+  constructor(book: ConnectionTable, stream: number) {
     this.#book = book;
     this.#stream = stream;
   }
@@ -117,7 +117,7 @@ export class Outbox {
   }
 
   /** A connection has come, gone or changed. */
-  changed(eip: AddressBytes, key: ConnectionKey, change: Change, nowMs: number): void {
+  changed(eip: AddressBytes, key: ConnectionKey, change: ConnectionChange, nowMs: number): void {
     const stage = this.#progress.get(eip)?.stage;
     if (stage === undefined || stage === 'waiting' || stage === 'dropping') return;
     const id = eip + key;
@@ -147,7 +147,7 @@ export class Outbox {
   }
 
   /** The successor has answered. */
-  ack({ stream, instance, highest, seen }: Ack, nowMs: number): void {
+  ack({ stream, instance, highest, seen }: MirrorAck, nowMs: number): void {
     if (stream !== this.#stream) return;
     this.#answeredAtMs = nowMs;
     if (instance !== this.#instance) {
@@ -235,7 +235,7 @@ export class Outbox {
     return writer.bytes();
   }
 
-  #end(eip: AddressBytes, progress: Progress): void {
+  #end(eip: AddressBytes, progress: EipProgress): void {
     this.#progress.set(eip, progress);
     this.#ending.add(eip);
   }

@@ -1,13 +1,13 @@
 /** What the mirror is to do, from what is known about owning EIPs. Pure. */
 import type { Ip } from '../../core/ip/index.ts';
 import { type RecordedEip, type Roster, rosterOf } from '../../core/ownership/planned.ts';
-import type { Held, OwnershipPlan } from '../../core/ownership/port.ts';
+import type { EipHold, OwnershipPlan } from '../../core/ownership/port.ts';
 import { type MirroredEip, type MirrorPlan, SUCCESSORS } from './port.ts';
 
 export interface MirrorFacts {
   readonly node: string;
   /** EIP -> what this node does for it. */
-  readonly holds: ReadonlyMap<Ip, Held>;
+  readonly holds: ReadonlyMap<Ip, EipHold>;
   readonly plan: OwnershipPlan;
   readonly recorded: ReadonlyMap<Ip, RecordedEip>;
   readonly rosters: readonly Roster[];

@@ -15,7 +15,7 @@ export interface MirrorPlan {
 export interface MirroredEip {
   /** The addresses of the EIP, one or two. */
   readonly ips: readonly Ip[];
-  /** Who is to know its connections: those that would take over, the next one first; none where mirroring is turned off. */
+  /** Who is to know its connections: those that would take over, the next one first; none where mirror supervisor is turned off. */
   readonly successors: readonly string[];
 }
 

@@ -31,7 +31,7 @@ export type ToMirrorThread =
   | { readonly kind: 'asker'; readonly port: MessagePort };
 
 /** To make the connections of EIPs that are taken over; answered when they are made. */
-export interface Asked {
+export interface TakeRequest {
   readonly kind: 'take';
   readonly id: number;
   readonly ips: readonly Ip[];
@@ -80,7 +80,7 @@ const mirror = new Mirror({
   },
 });
 
-const take = ({ id, ips, waitMs }: Asked, answer: (taken: Taken) => void): void => {
+const take = ({ id, ips, waitMs }: TakeRequest, answer: (taken: Taken) => void): void => {
   const make = (): void => {
     mirror.takeOver(ips, waitMs > 0);
     answer({ kind: 'taken', id });
@@ -98,7 +98,7 @@ const hear = (message: ToMirrorThread): void => {
       mirror.set(message.plan);
       break;
     case 'asker':
-      message.port.on('message', (asked: Asked) => take(asked, (taken) => message.port.postMessage(taken)));
+      message.port.on('message', (asked: TakeRequest) => take(asked, (taken) => message.port.postMessage(taken)));
       break;
     default:
       message satisfies never;

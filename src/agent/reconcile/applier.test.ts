@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { EgressError } from '../../api/error.ts';
-import { MapJournal } from '../../core/incremental/change-log.ts';
+import { MapChangeLog } from '../../core/incremental/change-log.ts';
 import type { NodeDesired } from '../../core/node/desired.ts';
 import { gatewayMark, markText, slotMark, snatMark } from '../../core/node/numbers.ts';
 import type { Gone } from '../../dataplane/conntrack/conntrack.ts';
@@ -10,7 +10,7 @@ import type { Kernel } from '../kernel/kernel.ts';
 import { createFakeNode, type FakeNode, noGate } from '../testing/fake-node.ts';
 import { gatewayNode } from '../testing/gateway-node.ts';
 import { Applier } from './applier.ts';
-import { nothingFound, readFound } from './restore.ts';
+import { nothingToRestore, readRestoredState } from './restore.ts';
 
 const none = gatewayNode().desired;
 const one = gatewayNode('web').desired;
@@ -23,7 +23,7 @@ describe('Applier', () => {
     node = await createFakeNode(systemClock);
     told = [];
   });
-  const open = (kernel: Kernel = node.kernel(), found = nothingFound): Applier =>
+  const open = (kernel: Kernel = node.kernel(), found = nothingToRestore): Applier =>
     new Applier(
       kernel,
       {
@@ -154,7 +154,7 @@ describe('Applier', () => {
     await apply(applier, one);
     assert.equal(node.conntrack.count, 0);
     for (const { ip } of one.claims) node.conntrack.redirect(slot, ip);
-    const restarted = async () => open(node.kernel(), await readFound(node.kernel(), []));
+    const restarted = async () => open(node.kernel(), await readRestoredState(node.kernel(), []));
     await apply(await restarted(), one);
     assert.equal(node.conntrack.count, one.claims.length, 'a restart keeps those that leave with an EIP');
     node.conntrack.connect(slot);
@@ -167,14 +167,14 @@ describe('Applier', () => {
     assert.equal(node.conntrack.count, 0, 'also when that came about while no agent was there');
   });
 
-  it('forgets the same connections when a journal tells which slots are others', async () => {
+  it('forgets the same connections when a change log tells which slots are others', async () => {
     const slots = [1, 2, 3];
     const [here, there] = [
       (slot: number) => markText(snatMark(slot)),
       (slot: number) => markText(gatewayMark(1, slot)),
     ];
     const ways = [there, here, there, undefined, here, undefined];
-    const forgotten = async (journal: MapJournal<string> | undefined): Promise<Gone[]> => {
+    const forgotten = async (changeLog: MapChangeLog<string> | undefined): Promise<Gone[]> => {
       const found: Gone[] = [];
       const conntrack = { ...node.conntrack, forget: async (gone: Gone) => found.push(gone) };
       const applier = open({ ...node.kernel(), conntrack });
@@ -185,14 +185,14 @@ describe('Applier', () => {
           slot_fwd = new Map(slot_fwd);
           if (way === undefined) slot_fwd.delete(mark);
           else slot_fwd.set(mark, way(slot));
-          journal?.touch(mark);
+          changeLog?.touch(mark);
         }
-        journal?.mark(slot_fwd);
+        changeLog?.mark(slot_fwd);
         await apply(applier, { ...one, table: { ...one.table, elements: { ...one.table.elements, slot_fwd } } });
       }
       return found;
     };
-    const [told, compared] = [await forgotten(new MapJournal()), await forgotten(undefined)];
+    const [told, compared] = [await forgotten(new MapChangeLog()), await forgotten(undefined)];
     assert.deepEqual(told, compared);
     for (const kind of ['slots', 'here', 'elsewhere'] as const) assert.ok(told.some((gone) => gone[kind].length > 0));
   });

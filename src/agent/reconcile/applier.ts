@@ -36,7 +36,7 @@ export interface ApplierHooks {
 }
 
 /** What became of a NodeDesired. */
-export interface Applied {
+export interface ApplyResult {
   /** What is in force; undefined when the table was refused, so that what was in force before still is. */
   readonly desired: NodeDesired | undefined;
   /** What the kernel could not be made to hold. */
@@ -93,7 +93,7 @@ export class Applier {
   }
 
   /** Applies all parts in order. Rejects with an EgressError when the kernel cannot be asked at all. */
-  async apply(desired: NodeDesired, settle: SettleTable): Promise<Applied> {
+  async apply(desired: NodeDesired, settle: SettleTable): Promise<ApplyResult> {
     const isSame = isDeepStrictEqual(desired.network, this.#network);
     const mustLook = this.#distrusted.delete('network') || !isSame;
     // Until everything has gone well, nobody knows what the network is like.

@@ -7,7 +7,7 @@ import { ip as ipOf } from '../../core/testing/address.ts';
 import { createAnnouncer } from '../../dataplane/announce/announcer.ts';
 import { createFakeSegment, type FakeHost, type FakeSegment } from '../../dataplane/announce/testing/fake-segment.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
-import { Claims } from './claims.ts';
+import { EipClaims } from './claims.ts';
 
 const claim = (text: string) => ({ ip: ipOf(text), interfaces: ['eth0'] });
 const first = claim('192.0.2.1');
@@ -33,9 +33,9 @@ describe('Claims', () => {
     conflicts = [];
     open = new Set();
   });
-  const openClaims = (held: readonly string[] = []): Claims => {
+  const openClaims = (held: readonly string[] = []): EipClaims => {
     const announcer = createAnnouncer({ open: segment.open, clock, onConflict: () => {} });
-    return new Claims(
+    return new EipClaims(
       {
         node: 'a',
         announcer,
@@ -51,7 +51,7 @@ describe('Claims', () => {
     );
   };
   const wanting = (...claims: (typeof first)[]) => ({ claims, expected: [], standbys: [], unclaimed: [] });
-  const states = ({ unclaimable }: Claims) =>
+  const states = ({ unclaimable }: EipClaims) =>
     [...unclaimable].map(([ip, state]) => `${ip} ${state === 'probing' ? state : state.reason}`);
 
   it('asks about a new EIP, and lets it be claimed when nobody answers in time', async () => {
@@ -161,7 +161,7 @@ describe('Claims', () => {
   describe('when another machine answers only after the claim', () => {
     const mac = '66:00:00:00:00:99';
     /** Claims of an EIP whose first question the machine has lost; nodes agree that this one has it. */
-    const claimed = async (): Promise<{ readonly claims: Claims; readonly machine: FakeHost }> => {
+    const claimed = async (): Promise<{ readonly claims: EipClaims; readonly machine: FakeHost }> => {
       const machine = segment.host(mac);
       machine.addresses.add(first.ip);
       machine.losing = 2;

@@ -1,5 +1,5 @@
 /**
- * Claims asks the network about an EIP before the node takes it: an address that another machine answers for is not
+ * EipClaims asks the network about an EIP before the node takes it: an address that another machine answers for is not
  * claimed, and no packet leaves with it. The first packets of a policy wait for the answer, so it has to come soon; for a
  * machine that is too busy for that, the question is repeated after the claim. Nothing is asked about an EIP that the
  * kernel of this node holds already (a restart), or that another node reports to hold (a move).
@@ -9,7 +9,7 @@ import { type Finding, finding } from '../../core/cluster/finding.ts';
 import type { Ip } from '../../core/ip/index.ts';
 import type { Claim, NodeDesired } from '../../core/node/desired.ts';
 import type { NodeInput } from '../../core/node/input.ts';
-import type { Announcer, Owner } from '../../dataplane/announce/announcer.ts';
+import type { AddressHolder, Announcer } from '../../dataplane/announce/announcer.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Tasks } from '../../runtime/process/tasks.ts';
 
@@ -20,7 +20,7 @@ export interface ClaimHooks {
 }
 
 /** What claims need. */
-export interface ClaimsDeps {
+export interface EipClaimsDeps {
   readonly node: string;
   readonly announcer: Pick<Announcer, 'probe'>;
   readonly clock: Clock;
@@ -42,7 +42,7 @@ const pausesMs = [1_000, 3_000, 6_000] as const;
 const againMs = 30_000;
 
 /** What is known about an EIP that the node is to own. */
-interface Known {
+interface ClaimState {
   readonly claim: Claim;
   readonly state: 'free' | 'probing' | Finding;
   /** Ends the question that is under way, or the wait for the next one. */
@@ -52,17 +52,17 @@ interface Known {
 }
 
 /** The EIPs that a node has to do with. */
-type Wanted = Pick<NodeDesired, 'claims' | 'expected' | 'standbys' | 'unclaimed'>;
+type DesiredClaims = Pick<NodeDesired, 'claims' | 'expected' | 'standbys' | 'unclaimed'>;
 
 /** The EIPs that the node is to own, and which of them it may not claim. */
-export class Claims {
-  readonly #deps: ClaimsDeps;
-  readonly #knownByIp = new Map<Ip, Known>();
+export class EipClaims {
+  readonly #deps: EipClaimsDeps;
+  readonly #knownByIp = new Map<Ip, ClaimState>();
   #held: ReadonlySet<Ip>;
   #unclaimable: NodeInput['unclaimable'] = new Map();
 
   /** `held` are the EIPs that the kernel holds when the agent starts. */
-  constructor(deps: ClaimsDeps, held: ReadonlySet<Ip>) {
+  constructor(deps: EipClaimsDeps, held: ReadonlySet<Ip>) {
     this.#deps = deps;
     this.#held = held;
   }
@@ -76,7 +76,7 @@ export class Claims {
    * Looks at what was decided: begins to ask about new EIPs and forgets those that are no longer wanted. Returns true
    * when `unclaimable` is another one now, so that the decision has to be made again.
    */
-  judge(desired: Wanted, tunnels: NodeInput['tunnels']): boolean {
+  judge(desired: DesiredClaims, tunnels: NodeInput['tunnels']): boolean {
     const { claims, expected, standbys, unclaimed } = desired;
     const ours = [...claims, ...expected, ...unclaimed];
     const wanted = new Map([...ours, ...standbys].map((claim) => [claim.ip, claim]));
@@ -140,7 +140,12 @@ export class Claims {
   }
 
   /** Asks the network; until it has answered, or had its time, the EIP stays in the given state. */
-  #ask(claim: Claim, state: Known['state'], waitMs: number, hear: (answer: Owner | undefined) => void): void {
+  #ask(
+    claim: Claim,
+    state: ClaimState['state'],
+    waitMs: number,
+    hear: (answer: AddressHolder | undefined) => void,
+  ): void {
     const { announcer, spawn, onChange } = this.#deps;
     const stop = new AbortController();
     const answered = announcer.probe(claim, waitMs).then((answer) => {
@@ -178,7 +183,7 @@ export class Claims {
     });
   }
 
-  #refuse(claim: Claim, answer: Owner): void {
+  #refuse(claim: Claim, answer: AddressHolder): void {
     const { node, clock, hooks } = this.#deps;
     const what = `${claim.ip} is in use by ${answer.mac}, which node ${node} sees on ${answer.interface}.`;
     const found = finding('EipInUse', what);

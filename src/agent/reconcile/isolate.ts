@@ -24,7 +24,7 @@ export interface IsolationDeps {
 const againMs = 60_000;
 
 /** A policy that the kernel refuses, what stands in its place, and why. */
-interface Refused {
+interface RefusedPolicy {
   readonly policy: PolicyView;
   readonly substitute: PolicyView;
   readonly found: Finding;
@@ -35,7 +35,7 @@ export class Isolation {
   readonly #deps: IsolationDeps;
   /** The policies that the kernel took last, substitutes included. */
   #good: readonly PolicyView[] = [];
-  #refusedByKey: ReadonlyMap<PolicyKey, Refused> = new Map();
+  #refusedByKey: ReadonlyMap<PolicyKey, RefusedPolicy> = new Map();
   #cancelRetry = (): void => {};
   #covered: { readonly from: readonly PolicyView[]; readonly to: readonly PolicyView[] } | undefined;
 
@@ -101,7 +101,7 @@ export class Isolation {
     return true;
   }
 
-  #set(refused: readonly Refused[]): void {
+  #set(refused: readonly RefusedPolicy[]): void {
     const { clock, onChange } = this.#deps;
     this.#refusedByKey = new Map(refused.map((one) => [one.policy.key, one]));
     this.#covered = undefined;
@@ -119,7 +119,7 @@ export class Isolation {
   }
 }
 
-const refusedOf = (policy: PolicyView, substitute: PolicyView, refusal: string): Refused => ({
+const refusedOf = (policy: PolicyView, substitute: PolicyView, refusal: string): RefusedPolicy => ({
   policy,
   substitute,
   found: finding('NftRefused', `The kernel refused the rules of policy ${policy.key}: ${refusal}.`),

@@ -1,5 +1,5 @@
 /**
- * Keeper keeps one node in step: what is known is gathered, decided on and applied, and the outcome is told. One pass
+ * NodeReconciler keeps one node in step: what is known is gathered, decided on and applied, and the outcome is told. One pass
  * does all of it once, and may be repeated at will.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -20,12 +20,12 @@ import { createUplinkPlaces } from '../../core/node/uplink.ts';
 import type { ParentChoice } from '../../dataplane/ip/host.ts';
 import type { Network } from '../../dataplane/ip/network.ts';
 import type { PassResult } from '../../runtime/control/loop.ts';
-import type { Steward } from '../failover/failover-client.ts';
-import type { Gathered, Gathering, Revisions } from '../inputs/gather.ts';
+import type { FailoverClient } from '../failover/failover-client.ts';
+import type { ClusterInput, ClusterInputReader, Revisions } from '../inputs/gather.ts';
 import { nodeSettingsOf, parentChoiceOf } from '../inputs/settings.ts';
 import type { KernelPart } from '../kernel/kernel.ts';
 import type { Applier } from './applier.ts';
-import type { Claims } from './claims.ts';
+import type { EipClaims } from './claims.ts';
 import type { Isolation } from './isolate.ts';
 
 /** What a pass came to. */
@@ -41,16 +41,16 @@ export interface Outcome {
   readonly problems: readonly NodeProblem[];
 }
 
-/** What a keeper needs. */
-export interface KeeperDeps {
+/** What a reconciler needs. */
+export interface NodeReconcilerDeps {
   readonly node: string;
   readonly config: { readonly current: Config };
-  readonly gathering: Gathering;
+  readonly gathering: ClusterInputReader;
   readonly network: Pick<Network, 'readHost'>;
   readonly applier: Applier;
-  readonly claims: Claims;
+  readonly claims: EipClaims;
   readonly isolation: Isolation;
-  readonly steward: Pick<Steward, 'begin' | 'ownership' | 'applied'>;
+  readonly failoverClient: Pick<FailoverClient, 'begin' | 'ownership' | 'applied'>;
   /** EIPs that the kernel holds when the agent starts. */
   readonly eips: ReadonlySet<Ip>;
   /** The numbers of gateway nodes that the kernel uses when the agent starts. */
@@ -59,8 +59,8 @@ export interface KeeperDeps {
 }
 
 /** One node. Never run two passes at once. */
-export class Keeper {
-  readonly #deps: KeeperDeps;
+export class NodeReconciler {
+  readonly #deps: NodeReconcilerDeps;
   readonly #plan = createNodePlanner();
   readonly #uplinkOf = createUplinkPlaces();
   #gatewayNumbers: ReadonlyMap<string, number>;
@@ -70,11 +70,11 @@ export class Keeper {
   #last: { readonly input: NodeInput; readonly desired: NodeDesired } | undefined;
   /** Owners as the kernel has them. */
   #owners: Owners = asRecorded;
-  #inForce: InForce = nothingInForce;
+  #inForce: AppliedState = nothingInForce;
   /** What this node does for EIPs, as connections were told of it. */
   #holds: NodeOwnership['holds'] | undefined;
 
-  constructor(deps: KeeperDeps) {
+  constructor(deps: NodeReconcilerDeps) {
     this.#deps = deps;
     this.#gatewayNumbers = deps.gatewayNumbers;
   }
@@ -105,9 +105,9 @@ export class Keeper {
    * True when packets go elsewhere now. Rejects only for bugs; what the kernel refuses is left to the pass.
    */
   async follow(): Promise<boolean> {
-    const { applier, gathering, steward } = this.#deps;
+    const { applier, gathering, failoverClient } = this.#deps;
     const { desired } = this.#inForce;
-    const holds = steward.ownership()?.holds;
+    const holds = failoverClient.ownership()?.holds;
     if (holds !== this.#holds) {
       this.#holds = holds;
       applier.owns(new Set(holds?.values().flatMap(({ eip, mode }) => (mode === 'owned' ? [eip] : []))));
@@ -128,8 +128,8 @@ export class Keeper {
 
   /** The table of what was decided with these owners, but with the owners of this moment. */
   #tableNow(desired: NodeDesired, policies: readonly PolicyView[], owners: Owners): TableDesired {
-    const { node, steward } = this.#deps;
-    const now = steward.ownership()?.owners ?? asRecorded;
+    const { node, failoverClient } = this.#deps;
+    const now = failoverClient.ownership()?.owners ?? asRecorded;
     const moved = movedBetween(owners, now);
     this.#owners = now;
     if (moved.size === 0) return desired.table;
@@ -141,9 +141,9 @@ export class Keeper {
   /** Gathers, decides, applies, tells. Rejects only for bugs. */
   async pass(): Promise<PassResult> {
     try {
-      const { steward, eips } = this.#deps;
+      const { failoverClient, eips } = this.#deps;
       const claims = this.#inForce.desired?.claims;
-      await steward.begin(claims === undefined ? eips : new Set(claims.map(({ ip }) => ip)));
+      await failoverClient.begin(claims === undefined ? eips : new Set(claims.map(({ ip }) => ip)));
       const host = await this.#readHost();
       return await this.#passOn(host);
     } catch (error) {
@@ -180,7 +180,7 @@ export class Keeper {
     const isSame = gathered.policies === this.#inForce.policies;
     this.#inForce = isSame ? { ...this.#inForce, desired } : { desired, revisions, policies: gathered.policies };
     // First, so that what is told waits for EIPs that this lets come.
-    this.#deps.steward.applied(desired, this.#uplinkOf(host, desired));
+    this.#deps.failoverClient.applied(desired, this.#uplinkOf(host, desired));
     this.#tell(host, [...desired.problems, ...problems, ...isolation.problems()], true);
     return isDone ? 'done' : 'again';
   }
@@ -194,7 +194,7 @@ export class Keeper {
    * Decides. When there are EIPs about which the network has to be asked first, it is asked and decided again. Behind a gate
    * all but their addresses is made meanwhile, and nodes agree on their owner; without one everything waits for the answer.
    */
-  async #decide(gathered: Gathered, host: HostView): Promise<NodeDesired> {
+  async #decide(gathered: ClusterInput, host: HostView): Promise<NodeDesired> {
     const { claims, isolation } = this.#deps;
     const policies = isolation.cover(gathered.policies);
     const desired = this.#desiredFor(gathered, host, policies);
@@ -206,7 +206,7 @@ export class Keeper {
   }
 
   /** Puts all policies in force but those that the kernel refuses; undefined when they are not the cause. */
-  async #isolate(refusal: EgressError, gathered: Gathered, host: HostView): Promise<NodeDesired | undefined> {
+  async #isolate(refusal: EgressError, gathered: ClusterInput, host: HostView): Promise<NodeDesired | undefined> {
     const { applier, isolation } = this.#deps;
     // A kernel without nftables, or one that we may not change, takes no table at all.
     if (refusal.data.reason !== 'NftRefused') return undefined;
@@ -220,7 +220,7 @@ export class Keeper {
     return inForce;
   }
 
-  #desiredFor(gathered: Gathered, host: HostView, policies: readonly PolicyView[]): NodeDesired {
+  #desiredFor(gathered: ClusterInput, host: HostView, policies: readonly PolicyView[]): NodeDesired {
     const { node, config, claims } = this.#deps;
     const settings = nodeSettingsOf(config.current);
     if (!isDeepStrictEqual(settings, this.#settings)) this.#settings = settings;
@@ -244,7 +244,7 @@ export class Keeper {
   /** Who owns what; the same value as in the last input while it says the same. */
   #ownership(): NodeOwnership | undefined {
     const before = this.#last?.input.ownership;
-    const now = this.#deps.steward.ownership();
+    const now = this.#deps.failoverClient.ownership();
     const isSame =
       before !== undefined &&
       before.owners === now?.owners &&
@@ -268,11 +268,11 @@ export class Keeper {
 }
 
 /** What the kernel holds, and the policies that its versions stand for. */
-interface InForce extends Pick<Outcome, 'desired' | 'revisions'> {
+interface AppliedState extends Pick<Outcome, 'desired' | 'revisions'> {
   readonly policies: readonly PolicyView[] | undefined;
 }
 
-const nothingInForce: InForce = {
+const nothingInForce: AppliedState = {
   desired: undefined,
   revisions: { policies: undefined, clusterPolicies: undefined },
   policies: undefined,

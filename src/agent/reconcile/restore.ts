@@ -10,7 +10,7 @@ import type { Kernel } from '../kernel/kernel.ts';
 import { slotsOf } from './stale-connections.ts';
 
 /** What was found. */
-export interface Found {
+export interface RestoredState {
   /** EIPs on the device that holds them. */
   readonly eips: ReadonlySet<Ip>;
   /** Whether there is a table of ours. */
@@ -24,10 +24,10 @@ export interface Found {
 }
 
 /** Reads the kernel. Rejects with an EgressError when it cannot be read. */
-export const readFound = async (
+export const readRestoredState = async (
   { network, nftables }: Pick<Kernel, 'network' | 'nftables'>,
   tunnels: readonly TunnelView[],
-): Promise<Found> => {
+): Promise<RestoredState> => {
   const [actual, table] = [await network.read(), await nftables.read()];
   const holders = new Set(actual.links.filter(({ role }) => role === 'holder').map(({ name }) => name));
   const nodeByIp = new Map(
@@ -51,7 +51,7 @@ export const readFound = async (
 };
 
 /** Nothing: the kernel of a node that has just booted, or one that cannot be read. */
-export const nothingFound: Found = {
+export const nothingToRestore: RestoredState = {
   hasTable: false,
   eips: new Set(),
   slots: new Set(),

@@ -39,14 +39,14 @@ export interface Present {
  * Where the connections of a slot are translated: here; still elsewhere, though it leaves here; still here in part, though it leaves
  * elsewhere; or nobody knows, since no agent was there. A slot without a place is translated elsewhere.
  */
-type Place = 'here' | 'coming' | 'carried' | 'unknown';
+type SlotPlace = 'here' | 'coming' | 'carried' | 'unknown';
 
 /** Of one node. */
 export class StaleConnections {
   readonly #conntrack: Pick<Conntrack, 'forget'>;
   readonly #gate: GateNow;
   #known: Connected;
-  readonly #places: Map<number, Place>;
+  readonly #places: Map<number, SlotPlace>;
   readonly #slotsIn = createSlotReader();
   /** Slots that are others than when connections were looked at last; at first those that were found. */
   readonly #touched: Set<number>;
@@ -94,8 +94,8 @@ export class StaleConnections {
     if (isSame && pending.length === 0 && this.#touched.size === 0 && cameToOwn.size === 0) return;
     const { slots, here, touched } = this.#slotsIn(forward);
     for (const slot of touched) this.#touched.add(slot);
-    const changes: Changes = { slots: [], here: [], elsewhere: [], carried: [] };
-    const places = new Map<number, Place | undefined>();
+    const changes: SlotChanges = { slots: [], here: [], elsewhere: [], carried: [] };
+    const places = new Map<number, SlotPlace | undefined>();
     const mayHaveCome = slotsWith(cameToOwn, table);
     for (const slot of [...this.#touched.union(new Set(pending)).union(mayHaveCome)].toSorted((a, b) => a - b)) {
       const leaves = !slots.has(slot) ? 'nowhere' : here.has(slot) ? 'here' : 'elsewhere';
@@ -117,12 +117,12 @@ export class StaleConnections {
   /** Where the connections of a slot are translated from now on, and what has to change for that. */
   #placeOf(
     slot: number,
-    before: Place | undefined,
+    before: SlotPlace | undefined,
     leaves: 'here' | 'elsewhere' | 'nowhere',
     ips: readonly Ip[],
     gated: ReadonlySet<Ip>,
-    changes: Changes,
-  ): Place | undefined {
+    changes: SlotChanges,
+  ): SlotPlace | undefined {
     const isKnown = this.#known.slots.has(slot);
     if (leaves === 'nowhere') {
       if (isKnown) changes.slots.push(slot);
@@ -144,7 +144,7 @@ export class StaleConnections {
   }
 }
 
-type Changes = Record<'slots' | 'here' | 'elsewhere' | 'carried', number[]>;
+type SlotChanges = Record<'slots' | 'here' | 'elsewhere' | 'carried', number[]>;
 
 /** The slots that a kernel forwards. */
 export const slotsOf = (slotForward: ReadonlyMap<string, string>): ReadonlySet<number> =>

@@ -2,7 +2,7 @@
 import { parseIp } from '../../core/ip/index.ts';
 import { kernelViewOf } from '../../core/node/kernel-view.ts';
 import { SLOT_MASK } from '../../core/node/numbers.ts';
-import type { Answer, Page } from '../../runtime/serve/health.ts';
+import type { Page, PageAnswer } from '../../runtime/serve/health.ts';
 import type { Kernel } from '../kernel/kernel.ts';
 
 /** What the page needs. */
@@ -31,7 +31,7 @@ export const kernelPage =
     return json(200, kernelViewOf(node, table?.elements, gatewayNumbers(), { ip: ip?.value, slot }));
   };
 
-const json = (status: number, value: unknown): Answer => ({
+const json = (status: number, value: unknown): PageAnswer => ({
   status,
   contentType: 'application/json',
   body: `${JSON.stringify(value)}\n`,

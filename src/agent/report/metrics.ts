@@ -11,7 +11,7 @@ import type { LoopHooks } from '../../runtime/control/loop.ts';
 import { observeLoop } from '../../runtime/control/loop-metrics.ts';
 import { messageOf } from '../../runtime/process/bug.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
-import type { Collect, Instruments } from '../../runtime/process/instruments.ts';
+import type { Instruments, SetValue } from '../../runtime/process/instruments.ts';
 import type { Log } from '../../runtime/process/log.ts';
 import type { MetricDefinition } from '../../runtime/process/metric-definitions.ts';
 import type { OwnershipEvent } from '../failover/failover-client.ts';
@@ -190,8 +190,6 @@ const hooksOf = ({ counter, histogram }: Instruments): AgentMetrics => {
     switched: (durationMs) => switching.observe({}, durationMs / 1_000),
   };
 };
-
-type SetValue = Parameters<Collect>[0];
 
 /** The same answer to everybody who asks within a short time. */
 const cached = <T>(clock: Clock, ask: () => Promise<T>): (() => Promise<T>) => {

@@ -1,5 +1,5 @@
 /**
- * Chronicle is what the agent tells people about its node, as log lines, events at its EgressTunnel and counts. Numbers that
+ * NodeEvents is what the agent tells people about its node, as log lines, events at its EgressTunnel and counts. Numbers that
  * change are in the log only, so that repeats of an event are one event that counts.
  */
 import { resourceOf } from '../../api/kinds.ts';
@@ -11,7 +11,7 @@ import type { Ip } from '../../core/ip/index.ts';
 import type { NodeProblem } from '../../core/node/desired.ts';
 import { type UplinkLoss, uplinkFinding } from '../../core/node/uplink.ts';
 import { detectionFinding } from '../../core/tunnels/detection.ts';
-import type { Owner } from '../../dataplane/announce/announcer.ts';
+import type { AddressHolder } from '../../dataplane/announce/announcer.ts';
 import type { EventRecorder } from '../../runtime/kube/event-recorder.ts';
 import { apiVersionOf } from '../../runtime/kube/resource.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
@@ -21,7 +21,7 @@ import type { KernelPart } from '../kernel/kernel.ts';
 import { Digest, type Many } from './digest.ts';
 import type { AgentMetrics } from './metrics.ts';
 
-export interface ChronicleDeps {
+export interface NodeEventsDeps {
   readonly node: string;
   readonly events: Pick<EventRecorder, 'record'>;
   readonly metrics: Pick<AgentMetrics, 'applier' | 'conflict' | 'ownership'>;
@@ -35,11 +35,11 @@ interface HandOver {
   readonly name: string | undefined;
 }
 
-export class Chronicle {
-  readonly #deps: ChronicleDeps;
+export class NodeEvents {
+  readonly #deps: NodeEventsDeps;
   readonly #handOvers: Digest<HandOver>;
 
-  constructor(deps: ChronicleDeps) {
+  constructor(deps: NodeEventsDeps) {
     this.#deps = deps;
     this.#handOvers = new Digest({
       clock: deps.clock,
@@ -55,7 +55,7 @@ export class Chronicle {
   }
 
   /** Another machine claims an EIP that this node holds. A fact to look into, not a reason to give the EIP up. */
-  claimedToo(ip: Ip, { mac, interface: name }: Owner): void {
+  claimedToo(ip: Ip, { mac, interface: name }: AddressHolder): void {
     const { node, log } = this.#deps;
     const found = finding('EipInUse', `${ip} is held by node ${node}, but ${mac} on ${name} claims it too.`);
     log.warn({ component: 'claims', eip: ip, reason: found.reason }, found.sentence);

@@ -13,12 +13,12 @@ import { ApiError, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { KubeClient } from '../../runtime/kube/client.ts';
 import { type Clock, wait } from '../../runtime/process/clock.ts';
 import type { Log } from '../../runtime/process/log.ts';
-import type { HeldGroup } from '../failover/record.ts';
+import type { ServedGroup } from '../failover/record.ts';
 import type { Revisions } from '../inputs/gather.ts';
 import type { Outcome } from '../reconcile/node-reconciler.ts';
 
 /** The part of the status that the agent owns, without the heartbeat. */
-export type Report = Required<Pick<EgressTunnelStatus, 'tunnel' | 'report'>>;
+export type AgentReport = Required<Pick<EgressTunnelStatus, 'tunnel' | 'report'>>;
 type NodeReport = NonNullable<EgressTunnelStatus['report']>;
 
 /** What a reporter needs. */
@@ -44,8 +44,8 @@ const mostProblems = 50;
 /** The report of one node. Call `set` for every outcome and `run` once. */
 export class Reporter {
   readonly #deps: ReporterDeps;
-  #wanted: Report | undefined;
-  #written: Report | undefined;
+  #wanted: AgentReport | undefined;
+  #written: AgentReport | undefined;
   #revisions: Revisions | undefined;
   /** Until when more is awaited; undefined when all is told. */
   #patientUntilMs: number | undefined;
@@ -59,7 +59,7 @@ export class Reporter {
    * Takes a new report, which is written at once if the last write was long enough ago; one that is not settled a moment
    * later, if no other comes before. Nothing happens when it says the same as the last one about the same versions of policies.
    */
-  set(report: Report, revisions: Revisions, isSettled: boolean): void {
+  set(report: AgentReport, revisions: Revisions, isSettled: boolean): void {
     const wasSettled = this.#patientUntilMs === undefined;
     if (isSettled) this.#patientUntilMs = undefined;
     else this.#patientUntilMs ??= this.#deps.clock.monotonicMs() + patienceMs;
@@ -95,7 +95,7 @@ export class Reporter {
     }
   }
 
-  async #write(wanted: Report, signal: AbortSignal): Promise<void> {
+  async #write(wanted: AgentReport, signal: AbortSignal): Promise<void> {
     const { node, client, clock, log, revisions } = this.#deps;
     const report = { ...wanted.report, ...appliedOf(revisions()) };
     const object = {
@@ -127,7 +127,7 @@ export interface Owning {
   /** The addresses that the gate lets answer; undefined where there is none, and all claims do. */
   readonly opened: ReadonlySet<Ip> | undefined;
   /** The node groups that the node serves. */
-  readonly nodeGroups: readonly HeldGroup[];
+  readonly nodeGroups: readonly ServedGroup[];
   /**
    * Whether the node owns EIPs, or did since its agent was started: it may still speak in their name. Any other node that claims one
    * is a foreign machine.
@@ -140,7 +140,7 @@ export interface Owning {
 }
 
 /** The report of an outcome. An EIP is reported when whoever asks the network for it is answered, and not before. */
-export const reportOf = ({ desired, host, problems }: Outcome, owning: Owning): Report => {
+export const reportOf = ({ desired, host, problems }: Outcome, owning: Owning): AgentReport => {
   const { electorate, opened, nodeGroups, isGateway, conflicts, detectionMs } = owning;
   const macs = new Set(isGateway ? host?.interfaces.map(({ mac }) => mac) : []);
   const parent = host?.parent;

@@ -2,13 +2,13 @@
 import type { Input } from '../../core/ownership/port.ts';
 import type { StartHeartbeat } from '../failover/failover-client.ts';
 import type { ReadyEips } from '../heartbeat/gate-controller.ts';
-import type { HeartbeatHooks, Tidings } from '../heartbeat/heartbeat.ts';
+import type { HeartbeatHooks, ThreadEvent } from '../heartbeat/heartbeat.ts';
 import type { ThreadData } from '../heartbeat/thread.ts';
 
 export interface FakeThread {
   readonly data: ThreadData;
   /** One after the other, each in a turn of its own, or several in one. */
-  readonly hooks: Pick<HeartbeatHooks, 'failed'> & { told(...tidings: readonly Tidings[]): void };
+  readonly hooks: Pick<HeartbeatHooks, 'failed'> & { told(...tidings: readonly ThreadEvent[]): void };
   readonly inputs: Input[];
   ready: ReadyEips;
   addresses: ReadonlyMap<string, string>;
@@ -17,7 +17,7 @@ export interface FakeThread {
   readonly listening: PromiseWithResolvers<void>;
 }
 
-/** The thread as the test sees it, and as the steward does. */
+/** The thread as the test sees it, and as the failover client does. */
 export const fakeThread = (
   data: ThreadData,
   hooks: HeartbeatHooks,

@@ -4,7 +4,7 @@
  * reasons.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { Reader, Writer } from '../../core/ownership/wire.ts';
+import { MessageWriter, Reader } from '../../core/ownership/wire.ts';
 import { ReplayWindow } from './replay-window.ts';
 
 export interface EnvelopeSettings {
@@ -28,7 +28,7 @@ const types = ['content', 'challenge', 'proof'] as const;
 const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 
-interface Sender {
+interface SenderWindow {
   readonly incarnation: number;
   readonly window: ReplayWindow;
 }
@@ -36,7 +36,7 @@ interface Sender {
 export class Envelope {
   readonly #settings: EnvelopeSettings;
   readonly #incarnation: number;
-  readonly #senderByName = new Map<string, Sender>();
+  readonly #senderByName = new Map<string, SenderWindow>();
   readonly #nonceByName = new Map<string, number>();
   #number = 0;
 
@@ -79,7 +79,7 @@ export class Envelope {
   /** Takes a run of a sender for the present one, if it has answered our challenge. */
   #prove(from: string, incarnation: number, number: number, content: Uint8Array): Unwrapped {
     const nonce = this.#nonceByName.get(from);
-    if (nonce === undefined || !isEqual(new Writer().number(nonce).bytes(), content)) return replayed;
+    if (nonce === undefined || !isEqual(new MessageWriter().number(nonce).bytes(), content)) return replayed;
     this.#nonceByName.delete(from);
     this.#senderByName.set(from, { incarnation, window: new ReplayWindow(number) });
     return { kind: 'nothing', why: 'proof' };
@@ -89,13 +89,13 @@ export class Envelope {
   #challenge(from: string): Uint8Array {
     const nonce = this.#nonceByName.get(from) ?? this.#settings.randomNumber();
     this.#nonceByName.set(from, nonce);
-    return this.#packet(from, 'challenge', new Writer().number(nonce).bytes());
+    return this.#packet(from, 'challenge', new MessageWriter().number(nonce).bytes());
   }
 
   #packet(to: string, type: (typeof types)[number], content: Uint8Array): Uint8Array {
     const { node, keys, version } = this.#settings;
     this.#number += 1;
-    const writer = new Writer().byte(version).byte(types.indexOf(type)).name(node);
+    const writer = new MessageWriter().byte(version).byte(types.indexOf(type)).name(node);
     const head = writer.number(this.#incarnation).number(this.#number).bytes();
     const packet = new Uint8Array(head.length + content.length + TAG_BYTES);
     packet.set(head);

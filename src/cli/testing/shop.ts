@@ -1,5 +1,5 @@
 /** A small cluster as an API server would serve it, in which everything is fine. Tests change single objects of it. */
-import type { OwnObjects, Served, ServedConfigMap, ServedPod, ServedProgram, Surroundings } from '../read.ts';
+import type { ClusterContext, OwnObjects, ServedConfigMap, ServedObject, ServedPod, ServedProgram } from '../read.ts';
 
 const condition = (type: string, reason: string, message: string, status = 'True') => ({
   type,
@@ -11,7 +11,7 @@ const condition = (type: string, reason: string, message: string, status = 'True
 });
 
 /** The same object with another status. */
-export const withStatus = <T extends Served>(object: T, change: object): T => ({
+export const withStatus = <T extends ServedObject>(object: T, change: object): T => ({
   ...object,
   // Every object of this file has a status that is a record.
   status: { ...(object.status as object), ...change },
@@ -23,7 +23,7 @@ export const failing = (type: string, reason: string, message: string, status = 
 
 const names = ['gateway-1', 'gateway-2', 'worker-1'] as const;
 
-const tunnel = (name: string, number: number): Served => ({
+const tunnel = (name: string, number: number): ServedObject => ({
   metadata: { name, uid: `uid-${name}`, creationTimestamp: '2026-01-01T00:00:00Z' },
   status: {
     phase: 'Ready',
@@ -44,7 +44,7 @@ const tunnel = (name: string, number: number): Served => ({
 });
 
 /** The gateway `office` with ten pairs of EIPs. */
-export const office: Served = {
+export const office: ServedObject = {
   metadata: { name: 'office', uid: 'uid-office', generation: 1, creationTimestamp: '2026-01-01T00:00:00Z' },
   spec: {
     ippools: { ipv4: ['10.77.0.100-10.77.0.109'], ipv6: ['fd77::100-fd77::109'] },
@@ -68,7 +68,7 @@ export const office: Served = {
 };
 
 /** The policy `shop/orders`: pods labelled app=orders leave with the first pair. */
-export const orders: Served = {
+export const orders: ServedObject = {
   metadata: {
     name: 'orders',
     namespace: 'shop',
@@ -90,7 +90,7 @@ export const orders: Served = {
 };
 
 /** The objects of Sallyport. */
-export const objects: OwnObjects & { readonly clusterInfo: Served } = {
+export const objects: OwnObjects & { readonly clusterInfo: ServedObject } = {
   gateways: [office],
   policies: [orders],
   clusterPolicies: [],
@@ -123,7 +123,7 @@ export const programs: readonly ServedProgram[] = [
 ];
 
 /** Nodes, namespaces and the configuration. */
-export const surroundings: Surroundings & { readonly config: ServedConfigMap } = {
+export const surroundings: ClusterContext & { readonly config: ServedConfigMap } = {
   nodes: names.map((name, index) => ({
     metadata: { name, labels: name.startsWith('gateway') ? { egress: 'true' } : {} },
     status: {

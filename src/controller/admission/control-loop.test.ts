@@ -14,10 +14,10 @@ import { startTestApiServer, type TestApiServer } from '../../runtime/testing/ap
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
 import { freePort } from '../../runtime/testing/free-port.ts';
-import { createCaches } from '../loop/caches.ts';
-import type { Part } from '../loop/control-loop.ts';
+import { createControllerCaches } from '../loop/caches.ts';
+import type { ControlLoop } from '../loop/control-loop.ts';
 import { coreResources, TestConfig } from '../testing.ts';
-import { admissionPart, webhookPart } from './control-loop.ts';
+import { admissionServer, webhookLoop } from './control-loop.ts';
 import { configOf, gateway, type Manifest, policy, usualCluster } from './testing/cluster.ts';
 import { requestFor } from './testing/request.ts';
 import { webhookConfiguration, webhookKinds, webhookName } from './webhooks.ts';
@@ -31,9 +31,9 @@ interface Setting {
   /** Asks a webhook as the API server does: with the bundle that is published, by the name of the Service. */
   readonly ask: (path: string, object: Manifest, operation?: 'write' | 'delete') => Promise<Answer>;
   readonly setConfig: (families: 'both' | 'ipv4') => void;
-  readonly start: (part: Part) => { stop(): Promise<void> };
+  readonly start: (part: ControlLoop) => { stop(): Promise<void> };
   /** `second` is another replica on the same address. */
-  readonly parts: { readonly admission: Part; readonly second: Part; readonly webhooks: Part };
+  readonly parts: { readonly admission: ControlLoop; readonly second: ControlLoop; readonly webhooks: ControlLoop };
   readonly lines: readonly string[];
 }
 
@@ -50,7 +50,7 @@ async function setUp(t: TestContext, clock: Clock = systemClock): Promise<Settin
   for (const manifest of usualCluster) server.put(resourceFor(manifest.kind), manifest);
   const random = (): number => 0;
   const client = createKubeClient({ access: server.access, userAgent: 'test', clock: systemClock, random });
-  const caches = createCaches({ client, clock: systemClock, random, onProblem: () => {} });
+  const caches = createControllerCaches({ client, clock: systemClock, random, onProblem: () => {} });
   const config = new TestConfig(configOf('both'));
   const lines: string[] = [];
   const port = await freePort();
@@ -69,7 +69,7 @@ async function setUp(t: TestContext, clock: Clock = systemClock): Promise<Settin
     config,
   };
   const stops: (() => Promise<void>)[] = [];
-  const start = (part: Pick<Part, 'run'>) => {
+  const start = (part: Pick<ControlLoop, 'run'>) => {
     const ending = new AbortController();
     const ended = part.run(ending.signal);
     const stop = async (): Promise<void> => {
@@ -102,7 +102,7 @@ async function setUp(t: TestContext, clock: Clock = systemClock): Promise<Settin
     ask,
     start,
     lines,
-    parts: { admission: admissionPart(deps), second: admissionPart(deps), webhooks: webhookPart(deps) },
+    parts: { admission: admissionServer(deps), second: admissionServer(deps), webhooks: webhookLoop(deps) },
     setConfig: (families) => config.set(configOf(families)),
   };
 }

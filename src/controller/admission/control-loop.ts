@@ -1,10 +1,10 @@
 /**
- * The two parts of admission. `admissionPart` serves and runs on every replica; `webhookPart` tells the API server whom
+ * The two parts of admission. `admissionServer` serves and runs on every replica; `webhookLoop` tells the API server whom
  * to trust and runs on the leader.
  */
 import { withPatience } from '../../runtime/serve/patience.ts';
 import { type WebhookUnitDeps, webhookServing, webhookTrust } from '../../runtime/serve/webhook-units.ts';
-import type { Part, PartDeps } from '../loop/control-loop.ts';
+import type { ControlLoop, ControlLoopDeps } from '../loop/control-loop.ts';
 import { judgeOf } from './handlers.ts';
 import { webhookSets } from './webhooks.ts';
 import { AdmissionWorld } from './world.ts';
@@ -22,10 +22,10 @@ export interface AdmissionOptions {
 }
 
 /** What both parts need. */
-export type AdmissionPartDeps = Omit<PartDeps, 'events'>;
+export type AdmissionServerDeps = Omit<ControlLoopDeps, 'events'>;
 
 /** Serves the webhooks. Ready when it listens and the caches are filled. */
-export const admissionPart = (deps: AdmissionPartDeps, options: AdmissionOptions = {}): Part => {
+export const admissionServer = (deps: AdmissionServerDeps, options: AdmissionOptions = {}): ControlLoop => {
   const { caches, config, clock, site } = deps;
   const world = new AdmissionWorld(caches, config);
   const patience = { clock, view: () => world.view(), missing: () => caches.missing() };
@@ -47,12 +47,12 @@ export const admissionPart = (deps: AdmissionPartDeps, options: AdmissionOptions
 };
 
 /** Keeps the webhook configurations right. Ready when it has done so once. */
-export const webhookPart = (deps: AdmissionPartDeps, options: AdmissionOptions = {}): Part => ({
+export const webhookLoop = (deps: AdmissionServerDeps, options: AdmissionOptions = {}): ControlLoop => ({
   name: 'webhooks',
   ...webhookTrust(unitDeps(deps, options), webhookSets),
 });
 
 const unitDeps = (
-  { client, clock, random, log, metrics, site }: AdmissionPartDeps,
+  { client, clock, random, log, metrics, site }: AdmissionServerDeps,
   { url }: AdmissionOptions,
 ): WebhookUnitDeps => ({ client, clock, random, log, metrics, serviceName, namespace: site.namespace, url });

@@ -15,10 +15,10 @@ import {
   intersection,
   union,
 } from '../../core/ip/index.ts';
-import type { Advice, Objection, Rule, Subject } from './rule.ts';
+import type { AdmissionRule, Advice, Objection, Subject } from './rule.ts';
 import { type AdmissionView, addressesOf, familyOff, lookupFor, policiesOf } from './view.ts';
 
-type GatewayRule = Rule<GatewayView>;
+type GatewayRule = AdmissionRule<GatewayView>;
 
 const poolsOf = ({ spec }: GatewayView): unknown => spec?.pools;
 const problemOf = ({ problems }: GatewayView, ...reasons: readonly Reason[]): Finding | undefined =>

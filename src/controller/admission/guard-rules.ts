@@ -2,10 +2,10 @@
 import { clusterInfoName } from '../../api/egress-cluster-info.ts';
 import { annotations } from '../../api/names.ts';
 import { finding } from '../../core/cluster/finding.ts';
-import type { Rule } from './rule.ts';
+import type { AdmissionRule } from './rule.ts';
 
 /** An object by its name. */
-export interface Named {
+export interface NamedObject {
   readonly name: string;
 }
 
@@ -15,7 +15,7 @@ export interface Marked {
 }
 
 /** The rule about the deletion of an EgressClusterInfo. That there is no second one is a rule of its schema. */
-export const clusterInfoDeletionRules: readonly Rule<Named>[] = [
+export const clusterInfoDeletionRules: readonly AdmissionRule<NamedObject>[] = [
   {
     name: 'cluster-info-kept',
     effect: 'refuse',
@@ -31,7 +31,7 @@ export const clusterInfoDeletionRules: readonly Rule<Named>[] = [
  * The rule about the status of an EgressTunnel. A mark never changes (seed 000), whoever asks. CEL refuses another
  * mark; only the old object shows that one was taken away.
  */
-export const tunnelRules: readonly Rule<Marked>[] = [
+export const tunnelRules: readonly AdmissionRule<Marked>[] = [
   {
     name: 'tunnel-mark-kept',
     effect: 'refuse',
@@ -48,7 +48,7 @@ export const tunnelRules: readonly Rule<Marked>[] = [
 ];
 
 /** The advice about statuses of gateways and policies, such as an older egctl writes to move an EIP. */
-export const statusRules: readonly Rule<Named>[] = [
+export const statusRules: readonly AdmissionRule<NamedObject>[] = [
   {
     name: 'status-by-hand',
     effect: 'warn',
@@ -61,7 +61,7 @@ export const statusRules: readonly Rule<Named>[] = [
 ];
 
 /** The advice about slices. The webhook is asked only about those that somebody else writes. */
-export const sliceRules: readonly Rule<Named>[] = [
+export const sliceRules: readonly AdmissionRule<NamedObject>[] = [
   {
     name: 'slice-by-hand',
     effect: 'warn',

@@ -14,7 +14,7 @@ import { gatewayDeletionRules, gatewayRules } from './gateway-rules.ts';
 import { clusterInfoDeletionRules, type Marked, sliceRules, statusRules, tunnelRules } from './guard-rules.ts';
 import { objectOf, oldObjectOf, type RequestedObject } from './object.ts';
 import { policyRules } from './policy-rules.ts';
-import { judge, type Rule } from './rule.ts';
+import { type AdmissionRule, judge } from './rule.ts';
 import { type AdmissionView, lookupFor } from './view.ts';
 
 /** One webhook. Pure: the same request and the same view give the same verdict. */
@@ -26,7 +26,7 @@ const allow: AdmissionVerdict = { kind: 'allow' };
 const isLeaving = (object: RequestedObject | undefined): boolean => object?.metadata.deletionTimestamp !== undefined;
 
 const validate =
-  <View>(project: (object: ApiObject) => View, rules: readonly Rule<View>[]): Judge =>
+  <View>(project: (object: ApiObject) => View, rules: readonly AdmissionRule<View>[]): Judge =>
   (request, world) => {
     const [object, old] = [objectOf(request), oldObjectOf(request)];
     if (object === undefined || isLeaving(object)) return allow;

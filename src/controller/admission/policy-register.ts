@@ -14,15 +14,15 @@ import { addressesOf, type PolicyLookup } from './view.ts';
 const RIVALS_PER_TOKEN = 16;
 
 /** entry -> key -> policy */
-type Files = Map<string, Map<PolicyKey, PolicyView>>;
+type PoliciesByEntry = Map<string, Map<PolicyKey, PolicyView>>;
 
 /** The register. `put` and `remove` follow the caches; readers use it as a PolicyLookup. */
 export class PolicyRegister implements PolicyLookup {
   readonly #byKey = new Map<PolicyKey, PolicyView>();
-  readonly #byGateway: Files = new Map();
-  readonly #byAddress: Files = new Map();
+  readonly #byGateway: PoliciesByEntry = new Map();
+  readonly #byAddress: PoliciesByEntry = new Map();
   /** By namespace and one label that the pods must have, as in core/policy-index.ts. */
-  readonly #byToken: Files = new Map();
+  readonly #byToken: PoliciesByEntry = new Map();
 
   /** Takes a policy in, in place of what was known of it. */
   put(policy: PolicyView): void {
@@ -66,7 +66,7 @@ export class PolicyRegister implements PolicyLookup {
     return [...new Set(rivals)];
   };
 
-  *#entriesOf(policy: PolicyView): Generator<readonly [Files, string]> {
+  *#entriesOf(policy: PolicyView): Generator<readonly [PoliciesByEntry, string]> {
     const { spec, namespace } = policy;
     for (const ip of addressesOf(policy)) yield [this.#byAddress, ip];
     if (spec === undefined) return;

@@ -6,10 +6,10 @@ import { contains, difference, formatSet, intersection } from '../../core/ip/ind
 import { indexPolicies } from '../../core/policies/policy-index.ts';
 import { precedenceSentence } from '../../core/policies/precedence.ts';
 import { shadowsOf } from '../../core/policies/shadows.ts';
-import type { Advice, Objection, Rule, Subject } from './rule.ts';
+import type { AdmissionRule, Advice, Objection, Subject } from './rule.ts';
 import { type AdmissionView, familyOff, lookupFor } from './view.ts';
 
-type PolicyRule = Rule<PolicyView>;
+type PolicyRule = AdmissionRule<PolicyView>;
 
 const gatewayOf = ({ spec }: PolicyView): unknown => spec?.gatewayName;
 const bindingOf = ({ spec }: PolicyView): unknown => [spec?.gatewayName, spec?.address];

@@ -1,5 +1,5 @@
 /**
- * Rule is one named check of the webhook, and `judge` runs an ordered list of them. A rule either refuses or warns.
+ * AdmissionRule is one named check of the webhook, and `judge` runs an ordered list of them. A rule either refuses or warns.
  * The first refusal is the answer, because later rules build on what earlier ones have found to be right.
  *
  * An update is refused only for what it changes. A rule names the part of the spec that it is about; where an update
@@ -42,11 +42,11 @@ interface RuleOf<View, Effect extends string, Answer> {
 }
 
 /** One check. */
-export type Rule<View> = RuleOf<View, 'refuse', Objection> | RuleOf<View, 'warn', Advice>;
+export type AdmissionRule<View> = RuleOf<View, 'refuse', Objection> | RuleOf<View, 'warn', Advice>;
 
 /** Runs the rules in order. */
 export const judge = <View>(
-  rules: readonly Rule<View>[],
+  rules: readonly AdmissionRule<View>[],
   subject: Subject<View>,
   world: AdmissionView,
 ): AdmissionVerdict => {
@@ -75,5 +75,5 @@ export const refuse = (objection: Objection, warnings: readonly string[] = []): 
 /** The sentence that a user reads. */
 export const messageOf = ({ field, sentence }: Advice): string => `${field}: ${sentence}`;
 
-const isUntouched = <View>({ about }: Rule<View>, { view, old }: Subject<View>): boolean =>
+const isUntouched = <View>({ about }: AdmissionRule<View>, { view, old }: Subject<View>): boolean =>
   old !== undefined && isDeepStrictEqual(about(old), about(view));

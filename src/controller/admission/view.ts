@@ -44,13 +44,13 @@ const families = [
 ] as const;
 
 /** An address family, as fields, people and the configuration call it. */
-export type Family = (typeof families)[number];
+export type FamilySetting = (typeof families)[number];
 
 /** The first family that is used although the configuration turns it off; undefined when there is none. */
 export const familyOff = (
-  isUsed: (field: Family['field']) => boolean,
+  isUsed: (field: FamilySetting['field']) => boolean,
   { settings }: AdmissionView,
-): Family | undefined => families.find(({ field, setting }) => isUsed(field) && !settings[setting]);
+): FamilySetting | undefined => families.find(({ field, setting }) => isUsed(field) && !settings[setting]);
 
 /** What `chooseGateway` looks at for these policies. */
 export const lookupFor = (policies: readonly PolicyView[], { gateways, namespace }: AdmissionView): GatewayLookup => {

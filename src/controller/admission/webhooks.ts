@@ -13,7 +13,7 @@ export const webhookName = 'sallyport';
 
 export const webhookKinds = ['Mutating', 'Validating'] as const satisfies readonly WebhookKind[];
 
-interface Entry {
+interface WebhookEntry {
   readonly resource: string;
   readonly operations: readonly ('CREATE' | 'UPDATE' | 'DELETE')[];
   readonly failurePolicy: 'Fail' | 'Ignore';
@@ -51,7 +51,7 @@ const byHand = {
 
 const write = ['CREATE', 'UPDATE'] as const;
 
-const entriesOf: Readonly<Record<WebhookKind, readonly Entry[]>> = {
+const entriesOf: Readonly<Record<WebhookKind, readonly WebhookEntry[]>> = {
   Mutating: [
     { resource: 'egressgateways', operations: write, failurePolicy: 'Fail', conditions: [specChanged] },
     { resource: 'egresspolicies', operations: write, failurePolicy: 'Fail', conditions: [specChanged, namesNoGateway] },

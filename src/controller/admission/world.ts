@@ -6,13 +6,13 @@ import { clusterInfoName } from '../../api/egress-cluster-info.ts';
 import { projectClusterInfo, projectSettings } from '../../core/project/index.ts';
 import type { ConfigSource } from '../../runtime/config/source.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
-import type { Cache, Caches, KeptPolicy } from '../loop/caches.ts';
+import type { CachedPolicy, ControllerCache, ControllerCaches } from '../loop/caches.ts';
 import { PolicyRegister } from './policy-register.ts';
 import { type AdmissionView, clusterPartsOf } from './view.ts';
 
 /** The caches that the rules read. */
 export type AdmissionCaches = Pick<
-  Caches,
+  ControllerCaches,
   'nodes' | 'namespaces' | 'gateways' | 'policies' | 'clusterPolicies' | 'clusterInfos'
 >;
 
@@ -51,8 +51,8 @@ export class AdmissionWorld {
     for (const end of this.#subscriptions.splice(0)) end();
   }
 
-  #follow(cache: Cache<KeptPolicy>): () => void {
-    const end = cache.subscribe((change: StoreChange<KeptPolicy>) => {
+  #follow(cache: ControllerCache<CachedPolicy>): () => void {
+    const end = cache.subscribe((change: StoreChange<CachedPolicy>) => {
       if (change.kind === 'put') this.#policies.put(change.value.view);
       else this.#policies.remove(change.previous.view.key);
     });

@@ -6,18 +6,18 @@ import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
-import type { Part } from '../loop/control-loop.ts';
-import { coreResources, type RunningPart, startPart } from '../testing.ts';
+import type { ControlLoop } from '../loop/control-loop.ts';
+import { coreResources, type RunningControlLoop, startControlLoop } from '../testing.ts';
 import { endpointSliceResource } from './api-servers.ts';
 import { definitionResource, poolDefinitionName, poolResource } from './calico.ts';
-import { clusterInfoPart } from './control-loop.ts';
+import { clusterInfoLoop } from './control-loop.ts';
 import { serviceCidrResource } from './service-ranges.ts';
 
 const [nodes, , pods] = coreResources as [Resource, Resource, Resource]; // The list has these three.
 const infos = resourceOf('EgressClusterInfo');
 
 let server: TestApiServer;
-let running: RunningPart<Part> | undefined;
+let running: RunningControlLoop<ControlLoop> | undefined;
 const serve = async (...resources: Resource[]): Promise<void> => {
   const ours = Object.keys(kinds) as (keyof typeof kinds)[]; // Object.keys forgets that these are the names of kinds.
   server = await startTestApiServer({ resources: [...coreResources, ...ours.map(resourceOf), ...resources] });
@@ -29,8 +29,8 @@ afterEach(async () => {
   await server.stop();
 });
 
-const start = async (feature: object = {}): Promise<RunningPart<Part>> => {
-  running = await startPart({ access: server.access, feature, clock: fastClock(20) }, clusterInfoPart);
+const start = async (feature: object = {}): Promise<RunningControlLoop<ControlLoop>> => {
+  running = await startControlLoop({ access: server.access, feature, clock: fastClock(20) }, clusterInfoLoop);
   return running;
 };
 const put = (resource: Resource, object: KubeObject & Record<string, unknown>) => server.put(resource, object);

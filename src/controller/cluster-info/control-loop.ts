@@ -1,5 +1,5 @@
 /**
- * clusterInfoPart keeps the one EgressClusterInfo: it makes it if it is missing, and writes what was detected into its
+ * clusterInfoLoop keeps the one EgressClusterInfo: it makes it if it is missing, and writes what was detected into its
  * status whenever that differs from what the status says.
  */
 import type { Condition } from '../../api/condition.ts';
@@ -10,9 +10,9 @@ import { Controller, type ReconcileResult } from '../../runtime/control/controll
 import { isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import { clearing, shows } from '../../runtime/kube/owned-status.ts';
 import { apiVersionOf, type KubeObject } from '../../runtime/kube/resource.ts';
-import type { KeptClusterInfo } from '../loop/caches.ts';
+import type { CachedClusterInfo } from '../loop/caches.ts';
 import { ChangedKeys } from '../loop/changed-keys.ts';
-import type { Part, PartDeps } from '../loop/control-loop.ts';
+import type { ControlLoop, ControlLoopDeps } from '../loop/control-loop.ts';
 import { ApiServers } from './api-servers.ts';
 import { type CalicoPool, CalicoPools } from './calico.ts';
 import { KindSource, type Reading } from './kind-source.ts';
@@ -36,10 +36,10 @@ const windowMs = 100;
 const flagsAgeMs = 60_000;
 
 const resource = resourceOf('EgressClusterInfo');
-type InfoObject = KubeObject & { readonly spec?: unknown; readonly status?: EgressClusterInfoStatus };
+type ClusterInfoObject = KubeObject & { readonly spec?: unknown; readonly status?: EgressClusterInfoStatus };
 
 /** What is read besides the caches. */
-interface Sources {
+interface ClusterInfoSources {
   readonly apiServers: ApiServers;
   readonly calico: CalicoPools;
   readonly services: KindSource<readonly string[]>;
@@ -48,13 +48,13 @@ interface Sources {
 }
 
 /** Makes the part. It looks for Calico and the ServiceCIDR API only while it runs. */
-export const clusterInfoPart = (deps: PartDeps): Part => {
+export const clusterInfoLoop = (deps: ControlLoopDeps): ControlLoop => {
   const { caches, client, clock, config, metrics, random } = deps;
   const log = deps.log.child({ component: 'cluster-info' });
   const changed = new ChangedKeys<string>(clock, windowMs);
   const onChange = (): void => changed.add([clusterInfoName]);
   const sourceDeps = { client, clock, random, log, onChange };
-  const sources: Sources = {
+  const sources: ClusterInfoSources = {
     apiServers: new ApiServers(sourceDeps),
     calico: new CalicoPools(sourceDeps),
     services: new KindSource(sourceDeps, serviceCidrResource, projectServiceCidr),
@@ -93,7 +93,11 @@ export const clusterInfoPart = (deps: PartDeps): Part => {
   };
 };
 
-const reconcile = async (deps: PartDeps, sources: Sources, signal: AbortSignal): Promise<ReconcileResult> => {
+const reconcile = async (
+  deps: ControlLoopDeps,
+  sources: ClusterInfoSources,
+  signal: AbortSignal,
+): Promise<ReconcileResult> => {
   const kept = deps.caches.clusterInfos.store.get(clusterInfoName);
   await sources.defaults.follow(kept, signal);
   if (kept === undefined) return { kind: 'done' };
@@ -129,7 +133,7 @@ const reconcile = async (deps: PartDeps, sources: Sources, signal: AbortSignal):
 };
 
 const factsOf = (
-  { caches, config }: PartDeps,
+  { caches, config }: ControlLoopDeps,
   {
     calico,
     apiServers,
@@ -148,15 +152,19 @@ const factsOf = (
 });
 
 const write = async (
-  deps: PartDeps,
-  kept: KeptClusterInfo,
+  deps: ControlLoopDeps,
+  kept: CachedClusterInfo,
   status: EgressClusterInfoStatus,
   signal: AbortSignal,
 ): Promise<void> => {
   const { client } = deps;
   const ref = { name: clusterInfoName };
   try {
-    const applied = await client.applyStatus<InfoObject>(resource, { metadata: ref, status }, { fieldManager, signal });
+    const applied = await client.applyStatus<ClusterInfoObject>(
+      resource,
+      { metadata: ref, status },
+      { fieldManager, signal },
+    );
     // Entries that another version of the controller wrote are not ours to apply away, so they are patched away.
     const extra = applied.status && clearing(applied.status, status, ownership);
     if (extra !== undefined) {
@@ -173,8 +181,8 @@ const write = async (
 
 /** One line when what was found or missed has changed; an event when something is missed, or found again. */
 const tell = (
-  { events, log }: PartDeps,
-  { identity, status: before }: KeptClusterInfo,
+  { events, log }: ControlLoopDeps,
+  { identity, status: before }: CachedClusterInfo,
   status: EgressClusterInfoStatus,
 ): void => {
   const detected = ({ type }: Condition): boolean => type === 'Detected';

@@ -7,7 +7,7 @@ import { faultsOf } from '../../api/sentence.ts';
 import { lower } from '../../api/structural.ts';
 
 /** A spec as far as it can be read. */
-export interface ReadSpec {
+export interface ReadClusterInfo {
   /** Undefined when more than single entries of `extraCidr` is wrong. */
   readonly spec: EgressClusterInfoSpec | undefined;
   /** What is wrong, each as a sentence without its full stop. */
@@ -15,7 +15,7 @@ export interface ReadSpec {
 }
 
 /** Reads a spec; an absent one is the default. */
-export const readInfoSpec = (given: unknown = {}): ReadSpec => {
+export const readInfoSpec = (given: unknown = {}): ReadClusterInfo => {
   const parsed = EgressClusterInfoSpec.safeParse(given);
   if (parsed.success) return { spec: parsed.data, faults: [] };
   const faults = faultsOf(parsed.error, lower(EgressClusterInfoSpec, 'EgressClusterInfo'), given);

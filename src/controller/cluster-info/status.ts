@@ -4,7 +4,7 @@ import type { Finding } from '../../core/cluster/finding.ts';
 import { type ClusterFacts, type IgnoreSet, ignoreSetOf } from '../../core/cluster/ignore-set.ts';
 import { conditionsOf } from '../../core/status/conditions.ts';
 import { compareText } from '../../core/values/hash.ts';
-import type { Ownership } from '../../runtime/kube/owned-status.ts';
+import type { StatusOwnership } from '../../runtime/kube/owned-status.ts';
 
 /** Everything that the status follows from. */
 export interface StatusInput {
@@ -19,7 +19,7 @@ export interface StatusInput {
 }
 
 /** The whole status is ours. */
-export const ownership: Ownership<EgressClusterInfoStatus> = {
+export const ownership: StatusOwnership<EgressClusterInfoStatus> = {
   fieldsOf: ({ podCidrMode, clusterIP, nodeIP, apiServer, podCIDR, extraCidr, egressIgnoreCIDR }) => ({
     podCidrMode,
     clusterIP,

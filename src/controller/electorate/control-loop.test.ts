@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { EgressClusterInfoStatus, Electorate } from '../../api/egress-cluster-info.ts';
+import type { EgressClusterInfoStatus, RecordedElectorate } from '../../api/egress-cluster-info.ts';
 import { isKindName, kinds, resourceOf } from '../../api/kinds.ts';
 import { gatewayObject, nodeObject } from '../../core/testing/objects.ts';
 import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import type { Part, PartDeps } from '../loop/control-loop.ts';
+import type { ControlLoop, ControlLoopDeps } from '../loop/control-loop.ts';
 import { followMembers } from '../membership/members.ts';
-import { planPart } from '../plan/control-loop.ts';
+import { planLoop } from '../plan/control-loop.ts';
 import { Heartbeats } from '../plan/heartbeats.ts';
-import { coreResources, type RunningPart, startPart } from '../testing.ts';
-import { electoratePart } from './control-loop.ts';
+import { coreResources, type RunningControlLoop, startControlLoop } from '../testing.ts';
+import { electorateLoop } from './control-loop.ts';
 
 const [nodes] = coreResources as [Resource]; // Nodes are the first of the list.
 const infos = resourceOf('EgressClusterInfo');
@@ -26,7 +26,7 @@ after(() => server?.stop());
 
 /** Test objects carry metadata as the API server gives it. */
 const put = (resource: Resource, object: object) => server.put(resource, object as KubeObject);
-const electorate = (): Electorate | undefined => {
+const electorate = (): RecordedElectorate | undefined => {
   const status: EgressClusterInfoStatus | undefined = Object(server.read(infos, 'default')).status;
   return status?.electorate;
 };
@@ -36,9 +36,9 @@ const text = (): string => {
 };
 
 /** The plan and the electorate as one part, as a leader runs them. */
-const both = (deps: PartDeps): Part => {
-  const plan = planPart(deps, followMembers(deps.caches), new Heartbeats(deps.caches, deps.clock));
-  const electing = electoratePart(deps, plan);
+const both = (deps: ControlLoopDeps): ControlLoop => {
+  const plan = planLoop(deps, followMembers(deps.caches), new Heartbeats(deps.caches, deps.clock));
+  const electing = electorateLoop(deps, plan);
   return {
     name: 'both',
     missing: () => [...plan.missing(), ...electing.missing()],
@@ -49,7 +49,11 @@ const both = (deps: PartDeps): Part => {
 };
 
 /** What the agent of a node writes: that its tunnel stands, and the electorate that it goes by. */
-const report = async ({ client }: RunningPart<Part>, node: string, present: Electorate | undefined): Promise<void> => {
+const report = async (
+  { client }: RunningControlLoop<ControlLoop>,
+  node: string,
+  present: RecordedElectorate | undefined,
+): Promise<void> => {
   await eventually(`the tunnel of ${node}`, () => Object(server.read(tunnels, node)).status?.mark !== undefined);
   const status = {
     tunnel: { parent: { name: 'eth0' } },
@@ -65,7 +69,7 @@ describe('electoratePart', () => {
     putEarly(infos, { metadata: { name: 'default' }, spec: {} });
     putEarly(resourceOf('EgressGateway'), gatewayObject('g', { ipv4: ['10.6.1.1'] }));
     for (const name of ['a', 'b', 'c']) putEarly(nodes, nodeObject(name, ['10.0.0.1']));
-    const running = await startPart({ access: early.access }, both);
+    const running = await startControlLoop({ access: early.access }, both);
     const read = (resource: Resource, name: string) => Object(early.read(resource, name)).status;
     try {
       for (const name of ['a', 'b', 'c']) {
@@ -86,7 +90,7 @@ describe('electoratePart', () => {
   it('names voters, waits for reports before the next change, and goes on after a restart', async () => {
     put(infos, { metadata: { name: 'default' }, spec: {} });
     for (const name of ['a', 'b', 'c']) put(nodes, nodeObject(name, ['10.0.0.1']));
-    const first = await startPart({ access: server.access }, both);
+    const first = await startControlLoop({ access: server.access }, both);
     try {
       await Promise.all(['a', 'b', 'c'].map((name) => report(first, name, undefined)));
       assert.equal(electorate(), undefined, 'without a gateway nobody has to vote');
@@ -105,7 +109,7 @@ describe('electoratePart', () => {
     } finally {
       await first.stop();
     }
-    const second = await startPart({ access: server.access }, both);
+    const second = await startControlLoop({ access: server.access }, both);
     try {
       assert.equal(text(), '2: a b c d');
       await Promise.all(['a', 'b', 'd'].map((name) => report(second, name, electorate())));

@@ -1,4 +1,4 @@
-/** electoratePart keeps the electorate in the status of the EgressClusterInfo, one change after the other. */
+/** electorateLoop keeps the electorate in the status of the EgressClusterInfo, one change after the other. */
 import { isDeepStrictEqual } from 'node:util';
 import { clusterInfoName, type EgressClusterInfoStatus } from '../../api/egress-cluster-info.ts';
 import { resourceOf } from '../../api/kinds.ts';
@@ -10,8 +10,8 @@ import { Controller, type ReconcileResult } from '../../runtime/control/controll
 import { type Watch, watch } from '../../runtime/control/watch.ts';
 import { isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { KubeObject } from '../../runtime/kube/resource.ts';
-import type { Part, PartDeps } from '../loop/control-loop.ts';
-import type { PlanPart } from '../plan/control-loop.ts';
+import type { ControlLoop, ControlLoopDeps } from '../loop/control-loop.ts';
+import type { PlanLoop } from '../plan/control-loop.ts';
 
 /** The name under which the electorate is applied. */
 const fieldManager = 'sallyport-electorate';
@@ -25,15 +25,15 @@ const firstWaitMs = 10_000;
 const lookAgainMs = 500;
 
 const resource = resourceOf('EgressClusterInfo');
-type InfoObject = KubeObject & { readonly status?: Pick<EgressClusterInfoStatus, 'electorate'> };
+type ElectorateObject = KubeObject & { readonly status?: Pick<EgressClusterInfoStatus, 'electorate'> };
 
 /** The part, which also shows its last plan to metrics. */
-export interface ElectoratePart extends Part {
+export interface ElectorateLoop extends ControlLoop {
   readonly last: ElectoratePlan | undefined;
 }
 
 /** Makes the part. It follows the plan that `plan` makes. */
-export const electoratePart = (deps: PartDeps, plan: Pick<PlanPart, 'decision' | 'watch'>): ElectoratePart => {
+export const electorateLoop = (deps: ControlLoopDeps, plan: Pick<PlanLoop, 'decision' | 'watch'>): ElectorateLoop => {
   const { caches, clock, metrics } = deps;
   const log = deps.log.child({ component: 'electorate' });
   const gatewayNodes = rememberedGatewayNodes();
@@ -75,7 +75,7 @@ export const electoratePart = (deps: PartDeps, plan: Pick<PlanPart, 'decision' |
 };
 
 /** Agents that go by another electorate than before. */
-const reportsIn = ({ caches }: PartDeps): Watch => ({
+const reportsIn = ({ caches }: ControlLoopDeps): Watch => ({
   name: 'reports',
   synced: caches.tunnels.synced,
   presentKeys: () => [],
@@ -104,8 +104,8 @@ interface Planned extends ElectoratePlan {
 
 /** What is to be recorded; undefined before there is a plan, or an object to record it in: another part makes that. */
 const planned = (
-  { caches }: PartDeps,
-  { decision }: Pick<PlanPart, 'decision'>,
+  { caches }: ControlLoopDeps,
+  { decision }: Pick<PlanLoop, 'decision'>,
   gatewayNodes: typeof gatewayNodesOf,
 ): Planned | undefined => {
   const kept = caches.clusterInfos.store.get(clusterInfoName);
@@ -123,11 +123,11 @@ const planned = (
   return { ...plan, isSmall };
 };
 
-const isFirst = ({ caches }: PartDeps, { electorate }: ElectoratePlan): boolean =>
+const isFirst = ({ caches }: ControlLoopDeps, { electorate }: ElectoratePlan): boolean =>
   electorate !== undefined && caches.clusterInfos.store.get(clusterInfoName)?.status?.electorate === undefined;
 
 const record = async (
-  { caches, client, log }: PartDeps,
+  { caches, client, log }: ControlLoopDeps,
   { electorate }: ElectoratePlan,
   signal: AbortSignal,
 ): Promise<ReconcileResult> => {
@@ -135,7 +135,7 @@ const record = async (
   if (kept === undefined || electorate === undefined) return { kind: 'done' };
   if (isDeepStrictEqual(electorate, electorateOf(kept.status?.electorate))) return { kind: 'done' };
   const { uid, resourceVersion } = kept.identity;
-  const object: InfoObject = {
+  const object: ElectorateObject = {
     metadata: { name: clusterInfoName, uid, resourceVersion },
     status: { electorate: statusOf(electorate) },
   };

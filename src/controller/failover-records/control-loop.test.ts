@@ -7,8 +7,8 @@ import { type Secret, secretResource } from '../../runtime/certs/secret.ts';
 import { leaseResource } from '../../runtime/control/lease-record.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import { coreResources, startPart } from '../testing.ts';
-import { failoverRecordsPart } from './control-loop.ts';
+import { coreResources, startControlLoop } from '../testing.ts';
+import { failoverRecordsLoop } from './control-loop.ts';
 
 const resources = [
   ...coreResources,
@@ -29,7 +29,9 @@ const key = (): string | undefined => secret()?.data?.key;
 
 /** Runs the part on the server until the test is over. */
 const withPart = async (work: (writes: () => number) => Promise<void>): Promise<void> => {
-  const running = await startPart({ access: server.access }, (deps) => failoverRecordsPart({ ...deps, randomBytes }));
+  const running = await startControlLoop({ access: server.access }, (deps) =>
+    failoverRecordsLoop({ ...deps, randomBytes }),
+  );
   try {
     await work(running.writes);
   } finally {

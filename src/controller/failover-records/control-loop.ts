@@ -1,4 +1,4 @@
-/** failoverRecordsPart makes what agents share to agree on the owners of EIPs: the key of their messages, and a Lease. */
+/** failoverRecordsLoop makes what agents share to agree on the owners of EIPs: the key of their messages, and a Lease. */
 import { failoverNames } from '../../api/names.ts';
 import { type Secret, secretResource } from '../../runtime/certs/secret.ts';
 import { Controller, type ReconcileResult } from '../../runtime/control/controller.ts';
@@ -8,18 +8,18 @@ import { isAlreadyExists, isConflict } from '../../runtime/kube/api-error.ts';
 import { Informer } from '../../runtime/kube/informer.ts';
 import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
 import { messageOf } from '../../runtime/process/bug.ts';
-import type { Part, PartDeps } from '../loop/control-loop.ts';
+import type { ControlLoop, ControlLoopDeps } from '../loop/control-loop.ts';
 
 /** As long as what HMAC-SHA256 gives: a longer key adds nothing, a shorter one is easier to guess. */
 const KEY_BYTES = 32;
 
 /** What the part needs besides: randomness that nobody can guess. */
-export interface RecordsDeps extends PartDeps {
+export interface RecordsDeps extends ControlLoopDeps {
   readonly randomBytes: (count: number) => Buffer;
 }
 
 /** Makes the part. It follows the two objects only while it runs. */
-export const failoverRecordsPart = (deps: RecordsDeps): Part => {
+export const failoverRecordsLoop = (deps: RecordsDeps): ControlLoop => {
   const log = deps.log.child({ component: 'failover-records' });
   const secrets = informerOf<Secret>(deps, secretResource, failoverNames.secret);
   const leases = informerOf<KubeObject>(deps, leaseResource, failoverNames.lease);
@@ -68,9 +68,12 @@ const informerOf = <T extends KubeObject>(
   });
 
 type Keep = (signal: AbortSignal) => Promise<ReconcileResult>;
-type Found<T extends KubeObject> = Pick<Informer<T, never, T>, 'store' | 'subscribe'>;
+type ObjectSource<T extends KubeObject> = Pick<Informer<T, never, T>, 'store' | 'subscribe'>;
 
-const keySecret = ({ client, site: { namespace }, log, randomBytes }: RecordsDeps, found: Found<Secret>): Keep => {
+const keySecret = (
+  { client, site: { namespace }, log, randomBytes }: RecordsDeps,
+  found: ObjectSource<Secret>,
+): Keep => {
   const name = failoverNames.secret;
   /** What agents have now, should the Secret be deleted. */
   let known: Secret['data'] | undefined;
@@ -98,7 +101,7 @@ const keySecret = ({ client, site: { namespace }, log, randomBytes }: RecordsDep
 
 const isLongEnough = (key: string | undefined): boolean => Buffer.from(key ?? '', 'base64').length >= KEY_BYTES;
 
-const ownershipLease = ({ client, site: { namespace }, log }: RecordsDeps, found: Found<KubeObject>): Keep => {
+const ownershipLease = ({ client, site: { namespace }, log }: RecordsDeps, found: ObjectSource<KubeObject>): Keep => {
   const name = failoverNames.lease;
   return async (signal) => {
     if (found.store.get(`${namespace}/${name}`) !== undefined) return { kind: 'done' };

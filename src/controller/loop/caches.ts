@@ -1,5 +1,5 @@
 /**
- * Caches are all that the controller knows about the cluster: one informer per kind, each projected before it is kept.
+ * ControllerCaches are all that the controller knows about the cluster: one informer per kind, each projected before it is kept.
  * Every replica runs them. A part reads `store`, or subscribes to what concerns it; nobody but the informers writes.
  */
 import { EgressClusterInfoStatus } from '../../api/egress-cluster-info.ts';
@@ -42,22 +42,22 @@ export interface Identity {
 }
 
 /** An object of ours: who it is, what decisions see of it, and the status it shows now. */
-export interface Kept<View, Status> {
+export interface CachedObject<View, Status> {
   readonly identity: Identity;
   readonly view: View;
   /** Undefined when there is none, or when somebody has made it unreadable. */
   readonly status: Status | undefined;
 }
 
-export type KeptGateway = Kept<GatewayView, EgressGatewayStatus>;
-export type KeptPolicy = Kept<PolicyView, PolicyStatus>;
+export type CachedGateway = CachedObject<GatewayView, EgressGatewayStatus>;
+export type CachedPolicy = CachedObject<PolicyView, PolicyStatus>;
 /** Its view always says that the agent was never heard of: only heartbeats.ts, which has a clock, knows better. */
-export type KeptTunnel = Kept<TunnelView, EgressTunnelStatus>;
+export type CachedTunnel = CachedObject<TunnelView, EgressTunnelStatus>;
 /** Its view is the object as served; who reads the spec parses it. */
-export type KeptClusterInfo = Kept<ApiObject, EgressClusterInfoStatus>;
+export type CachedClusterInfo = CachedObject<ApiObject, EgressClusterInfoStatus>;
 
 /** An endpoint slice of either kind. */
-export interface KeptSlice {
+export interface CachedSlice {
   readonly identity: Identity;
   /** The value of the label that names its policy; undefined when somebody took it off. */
   readonly policy: string | undefined;
@@ -68,18 +68,18 @@ export interface KeptSlice {
 }
 
 /** One cache as the parts see it: they read `store` and subscribe, and never write. */
-export type Cache<T, I extends string = never> = Pick<
+export type ControllerCache<T, I extends string = never> = Pick<
   Informer<T, I>,
   'store' | 'synced' | 'isSynced' | 'unreadable' | 'subscribe' | 'stats'
 >;
 
 /** A namespace with its uid; that of kube-system serves as the uid of the cluster. */
-export interface KnownNamespace extends NamespaceView {
+export interface CachedNamespace extends NamespaceView {
   readonly uid: string;
 }
 
 /** A node as a Kubernetes object: when it was made, and whether it has our start-up taint. */
-export interface KnownNode extends NodeView {
+export interface CachedNode extends NodeView {
   readonly createdAtMs: number;
   /** The places of the taint in the list of taints; it may be there once for each effect. */
   readonly startupTaints: readonly number[];
@@ -87,22 +87,22 @@ export interface KnownNode extends NodeView {
 
 /** The caches by kind. Keys are `namespace/name`, or `name` for cluster-scoped kinds. */
 export interface CacheByKind {
-  readonly nodes: Cache<KnownNode>;
-  readonly namespaces: Cache<KnownNamespace>;
-  readonly pods: Cache<PodView, 'namespace'>;
-  readonly gateways: Cache<KeptGateway>;
-  readonly policies: Cache<KeptPolicy>;
-  readonly clusterPolicies: Cache<KeptPolicy>;
-  readonly tunnels: Cache<KeptTunnel>;
-  readonly clusterInfos: Cache<KeptClusterInfo>;
-  readonly slices: Cache<KeptSlice, 'policy'>;
-  readonly clusterSlices: Cache<KeptSlice, 'policy'>;
+  readonly nodes: ControllerCache<CachedNode>;
+  readonly namespaces: ControllerCache<CachedNamespace>;
+  readonly pods: ControllerCache<PodView, 'namespace'>;
+  readonly gateways: ControllerCache<CachedGateway>;
+  readonly policies: ControllerCache<CachedPolicy>;
+  readonly clusterPolicies: ControllerCache<CachedPolicy>;
+  readonly tunnels: ControllerCache<CachedTunnel>;
+  readonly clusterInfos: ControllerCache<CachedClusterInfo>;
+  readonly slices: ControllerCache<CachedSlice, 'policy'>;
+  readonly clusterSlices: ControllerCache<CachedSlice, 'policy'>;
 }
 
 /** All caches. */
-export interface Caches extends CacheByKind {
+export interface ControllerCaches extends CacheByKind {
   /** Every cache with its name, for metrics. */
-  readonly all: readonly (readonly [string, Cache<unknown>])[];
+  readonly all: readonly (readonly [string, ControllerCache<unknown>])[];
   /** Resolves when every cache has been filled once. */
   readonly synced: Promise<void>;
   /** Names of the caches that have not been filled yet; empty when the parts may work. */
@@ -114,7 +114,7 @@ export interface Caches extends CacheByKind {
 }
 
 /** Makes the caches; nothing is read before `run`. */
-export const createCaches = (deps: FollowingDeps): Caches => {
+export const createControllerCaches = (deps: FollowingDeps): ControllerCaches => {
   const { clock, onProblem } = deps;
   const disconnectedAtMs = new Map<keyof CacheByKind, number>();
   const runs: ((signal: AbortSignal) => Promise<void>)[] = [];
@@ -128,7 +128,7 @@ export const createCaches = (deps: FollowingDeps): Caches => {
     return informer;
   };
   const caches = cachesBy(followed);
-  const all: Caches['all'] = Object.entries(caches);
+  const all: ControllerCaches['all'] = Object.entries(caches);
   const synced = Promise.all(all.map(([, cache]) => cache.synced)).then(() => undefined);
   // A process that stops before its caches are filled is no failure of whoever waits for them.
   synced.catch(() => {});
@@ -145,7 +145,7 @@ export const createCaches = (deps: FollowingDeps): Caches => {
 };
 
 /** Waits until the caches are filled; false when the signal came first. */
-export const untilSynced = async (caches: Pick<Caches, 'synced'>, signal: AbortSignal): Promise<boolean> => {
+export const untilSynced = async (caches: Pick<ControllerCaches, 'synced'>, signal: AbortSignal): Promise<boolean> => {
   const stopped = Promise.withResolvers<void>();
   const stop = (): void => stopped.resolve();
   signal.addEventListener('abort', stop, { once: true });
@@ -159,12 +159,12 @@ type Follow = <T, I extends string = never, O extends KubeObject = KubeObject>(
   cache: keyof CacheByKind,
   resource: Resource,
   how: Followed<T, I, O>,
-) => Cache<T, I>;
+) => ControllerCache<T, I>;
 
 const cachesBy = (follow: Follow): CacheByKind => ({
-  nodes: follow('nodes', coreResource('nodes', 'Node', false), { project: knownNode }),
+  nodes: follow('nodes', coreResource('nodes', 'Node', false), { project: cachedNode }),
   namespaces: follow('namespaces', coreResource('namespaces', 'Namespace', false), {
-    project: (object): KnownNamespace => ({ ...projectNamespace(object), uid: object.metadata.uid ?? '' }),
+    project: (object): CachedNamespace => ({ ...projectNamespace(object), uid: object.metadata.uid ?? '' }),
     scope: { metadataOnly: true },
   }),
   pods: follow('pods', coreResource('pods', 'Pod', true), {
@@ -190,7 +190,7 @@ const cachesBy = (follow: Follow): CacheByKind => ({
 });
 
 /** What is kept of a node. */
-export const knownNode = (object: NodeObject): KnownNode => ({
+export const cachedNode = (object: NodeObject): CachedNode => ({
   ...projectNode(object),
   createdAtMs: Date.parse(object.metadata.creationTimestamp ?? '') || 0,
   startupTaints: (object.spec?.taints ?? []).flatMap(({ key }, place) => (key === taints.startup ? [place] : [])),
@@ -199,7 +199,7 @@ export const knownNode = (object: NodeObject): KnownNode => ({
 /** Makes the projection of one of our kinds from that of its view. */
 const keeping =
   <View, S extends Schema>(project: (object: ApiObject, before?: View) => View, schema: S) =>
-  (object: KubeObject & ApiObject, before?: Kept<View, Output<S>>): Kept<View, Output<S>> => ({
+  (object: KubeObject & ApiObject, before?: CachedObject<View, Output<S>>): CachedObject<View, Output<S>> => ({
     identity: identityOf(object),
     view: project(object, before?.view),
     status: readStatus(schema, object),
@@ -217,7 +217,7 @@ export const identityOf = ({ metadata }: KubeObject): Identity => ({
 });
 
 const sliceCache = {
-  project: (object: KubeObject & { readonly endpoints?: readonly EgressEndpoint[] }): KeptSlice => ({
+  project: (object: KubeObject & { readonly endpoints?: readonly EgressEndpoint[] }): CachedSlice => ({
     identity: identityOf(object),
     policy: object.metadata.labels?.[labels.policyName],
     generateName: object.metadata.generateName,
@@ -226,7 +226,7 @@ const sliceCache = {
   }),
   // The policy as `namespace/name`, or `name` for a cluster policy.
   indexes: {
-    policy: ({ policy, identity: { namespace } }: KeptSlice): readonly string[] => {
+    policy: ({ policy, identity: { namespace } }: CachedSlice): readonly string[] => {
       if (policy === undefined) return [];
       return [namespace === undefined ? policy : `${namespace}/${policy}`];
     },

@@ -1,11 +1,11 @@
 /**
- * Cabinet files keys under a namespace and tokens of labels. Pods are filed under all tokens of their labels, policies
+ * LabelIndex files keys under a namespace and tokens of labels. Pods are filed under all tokens of their labels, policies
  * under the anchors of their selectors (src/core/cluster/labels.ts), so each side finds its candidates on the other without
  * asking everybody. A candidate may still not match.
  */
 
 /** Keys by namespace and token. Cluster policies are filed under the namespace ''. */
-export class Cabinet<K extends string> {
+export class LabelIndex<K extends string> {
   /** namespace -> token -> keys */
   readonly #filesByNamespace = new Map<string, Map<string, Set<K>>>();
 

@@ -4,7 +4,7 @@
  */
 import type { PolicyKey } from '../../core/cluster/view.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
-import type { Caches, KeptPolicy } from '../loop/caches.ts';
+import type { CachedPolicy, ControllerCaches } from '../loop/caches.ts';
 import { Membership } from './membership.ts';
 
 /** What others may ask. */
@@ -15,7 +15,7 @@ export interface Members extends Pick<Membership, 'policies' | 'policy' | 'count
 
 /** The caches that tell who is under a policy. */
 export type MembersSource = {
-  readonly [K in 'namespaces' | 'pods' | 'policies' | 'clusterPolicies']: Pick<Caches[K], 'subscribe'>;
+  readonly [K in 'namespaces' | 'pods' | 'policies' | 'clusterPolicies']: Pick<ControllerCaches[K], 'subscribe'>;
 };
 
 /** Follows the caches from now on. Make it once per process, before the caches run and before anybody who asks it. */
@@ -25,7 +25,7 @@ export const followMembers = (caches: MembersSource): Members => {
   const tell = (policies: readonly PolicyKey[]): void => {
     if (policies.length > 0) for (const listener of listeners) listener(policies);
   };
-  const takePolicy = (change: StoreChange<KeptPolicy>): void => {
+  const takePolicy = (change: StoreChange<CachedPolicy>): void => {
     const { key } = (change.kind === 'put' ? change.value : change.previous).view;
     tell(membership.setPolicy(key, change.kind === 'put' ? change.value.view : undefined));
   };

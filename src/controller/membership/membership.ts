@@ -9,14 +9,14 @@ import type { PodView, PolicyKey, PolicyView } from '../../core/cluster/view.ts'
 import { appliesTo, isSource, SUBNET_TOKEN } from '../../core/policies/policy-index.ts';
 import { type Endpoint, endpointOf } from '../../core/slices/endpoints.ts';
 import { compareText } from '../../core/values/hash.ts';
-import { Cabinet } from './label-index.ts';
+import { LabelIndex } from './label-index.ts';
 
 interface Member {
   readonly pod: PodView;
   readonly policies: Set<PolicyKey>;
 }
 
-interface Group {
+interface PolicyPods {
   readonly policy: PolicyView;
   readonly pods: Set<string>;
   /** The nodes of the pods; undefined until somebody asks. */
@@ -28,10 +28,10 @@ const noLabels: Labels = {};
 export class Membership {
   /** `namespace/name` of the pod -> the pod and its policies */
   readonly #memberByPod = new Map<string, Member>();
-  readonly #groupByPolicy = new Map<PolicyKey, Group>();
+  readonly #groupByPolicy = new Map<PolicyKey, PolicyPods>();
   readonly #labelsByNamespace = new Map<string, Labels>();
-  readonly #podFiles = new Cabinet<string>();
-  readonly #policyFiles = new Cabinet<PolicyKey>();
+  readonly #podFiles = new LabelIndex<string>();
+  readonly #policyFiles = new LabelIndex<PolicyKey>();
 
   /** The keys of all policies, in no order. */
   policies(): IterableIterator<PolicyKey> {
@@ -109,7 +109,7 @@ export class Membership {
     return before === undefined && policy === undefined ? [] : [key];
   }
 
-  #disband(key: PolicyKey, { policy, pods }: Group): void {
+  #disband(key: PolicyKey, { policy, pods }: PolicyPods): void {
     this.#policyFiles.takeOut(policy.namespace ?? '', anchorsOf(policy), key);
     for (const podKey of pods) this.#memberByPod.get(podKey)?.policies.delete(key);
     this.#groupByPolicy.delete(key);

@@ -5,7 +5,7 @@ import { finding } from '../../core/cluster/finding.ts';
 import type { Plan } from '../../core/plan/plan.ts';
 import { type ApiObject, projectGateway, projectPolicy, projectTunnel } from '../../core/project/index.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../../core/testing/objects.ts';
-import { type Identity, identityOf, type Kept } from '../loop/caches.ts';
+import { type CachedObject, type Identity, identityOf } from '../loop/caches.ts';
 import type { Change } from './change.ts';
 import { canWaitLonger, eipsIn, gatewayChanges } from './gateway-changes.ts';
 import { canWait, isForPeople, type PolicyFacts, policyChanges } from './policy-changes.ts';
@@ -18,7 +18,7 @@ const kept = <View, Status>(
   object: ApiObject,
   identity: Partial<Identity> = {},
   status?: Status,
-): Kept<View, Status> => ({
+): CachedObject<View, Status> => ({
   // Objects of tests have the metadata that the API server would give them.
   identity: { ...identityOf(object as Parameters<typeof identityOf>[0]), ...identity },
   view: project(object),

@@ -11,8 +11,8 @@ import { systemClock } from '../../runtime/process/clock.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { followMembers } from '../membership/members.ts';
-import { coreResources, startPart } from '../testing.ts';
-import { planPart } from './control-loop.ts';
+import { coreResources, startControlLoop } from '../testing.ts';
+import { planLoop } from './control-loop.ts';
 import { Heartbeats } from './heartbeats.ts';
 
 const [nodes, , pods] = coreResources as [Resource, Resource, Resource]; // The list has these three.
@@ -47,8 +47,8 @@ const putPolicy = (key: string, gateway: string, generation = 1) => {
 
 /** Runs the part on the server until the test is over. */
 const withPart = async (work: () => Promise<void>): Promise<void> => {
-  const running = await startPart({ access: server.access }, (deps) =>
-    planPart(deps, followMembers(deps.caches), new Heartbeats(deps.caches, deps.clock)),
+  const running = await startControlLoop({ access: server.access }, (deps) =>
+    planLoop(deps, followMembers(deps.caches), new Heartbeats(deps.caches, deps.clock)),
   );
   try {
     await work();

@@ -5,14 +5,14 @@ import { type Watch, watch } from '../../runtime/control/watch.ts';
 import type { AnyStatus } from '../../runtime/kube/owned-status.ts';
 import { wait } from '../../runtime/process/clock.ts';
 import { untilSynced } from '../loop/caches.ts';
-import type { Part, PartDeps } from '../loop/control-loop.ts';
+import type { ControlLoop, ControlLoopDeps } from '../loop/control-loop.ts';
 import type { Members } from '../membership/members.ts';
-import { Decider, type Decision } from './decision.ts';
+import { Decider, type IndexedPlan } from './decision.ts';
 import type { Heartbeats } from './heartbeats.ts';
-import type { Loop } from './loop.ts';
+import type { KindLoop } from './loop.ts';
 import { gatewayLoop, isNotHeld, policyLoop, tunnelLoop } from './loops.ts';
 import { Planner } from './planner.ts';
-import { ProgressBook } from './rollout-tracker.ts';
+import { RolloutTracker } from './rollout-tracker.ts';
 
 /** How objects of one kind are written: how many at once, and how long nothing is written after one, as part of its time. */
 interface Tempo {
@@ -29,20 +29,20 @@ const gentle: Tempo = { workers: 1, rest: 1 };
 const [gatewayDelayMs, gatewayLimitMs] = [100, 2_000];
 
 /** The plan part, which also shows its last decision to metrics. */
-export interface PlanPart extends Part {
-  readonly decision: Decision | undefined;
+export interface PlanLoop extends ControlLoop {
+  readonly decision: IndexedPlan | undefined;
   /** A watch that names keys after a decision, for parts that follow the plan; see Planner. */
   readonly watch: Planner['watch'];
 }
 
 /** Makes the part. `heartbeats` is that of the process: a new leader knows how long agents have been silent. */
-export const planPart = (deps: PartDeps, members: Members, heartbeats: Heartbeats): PlanPart => {
+export const planLoop = (deps: ControlLoopDeps, members: Members, heartbeats: Heartbeats): PlanLoop => {
   const { caches, clock } = deps;
   const planner = new Planner(deps, heartbeats);
-  const book = new ProgressBook({ caches, members, heartbeats, clock });
+  const book = new RolloutTracker({ caches, members, heartbeats, clock });
   const policyController = (kind: PolicyView['kind']): Controller => {
     const loop = policyLoop(kind, { members, book }, deps);
-    const toldBy = (name: string, source: Pick<Members | ProgressBook, 'subscribe'>): Watch => ({
+    const toldBy = (name: string, source: Pick<Members | RolloutTracker, 'subscribe'>): Watch => ({
       name,
       synced: caches.synced,
       presentKeys: () => [],
@@ -92,12 +92,12 @@ export const planPart = (deps: PartDeps, members: Members, heartbeats: Heartbeat
   };
 };
 
-const keysNotHeld = ({ store }: PartDeps['caches']['gateways']): string[] =>
+const keysNotHeld = ({ store }: ControlLoopDeps['caches']['gateways']): string[] =>
   [...store.entries()].filter(([, { identity }]) => isNotHeld(identity)).map(([key]) => key);
 
 const controllerOf = <View, Status extends AnyStatus>(
-  loop: Loop<View, Status>,
-  { clock, random, log, metrics }: PartDeps,
+  loop: KindLoop<View, Status>,
+  { clock, random, log, metrics }: ControlLoopDeps,
   planner: Planner,
   watches: readonly Watch[],
   { workers, rest }: Tempo = usual,

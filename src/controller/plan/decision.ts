@@ -1,5 +1,5 @@
 /**
- * Decision is one plan together with what it was made from. Decider makes one after the other; it remembers what it
+ * IndexedPlan is one plan together with what it was made from. Decider makes one after the other; it remembers what it
  * decided, because the statuses in the caches are always a little older than our own writes.
  */
 import type { Config } from '../../api/config.ts';
@@ -11,12 +11,12 @@ import { createPlanner, type NextPlan, type Plan } from '../../core/plan/plan.ts
 import { isSamePolicyPlan, type PolicyPlan } from '../../core/plan/policy-plan.ts';
 import { projectClusterInfo, projectSettings } from '../../core/project/index.ts';
 import type { TunnelPlan } from '../../core/tunnels/tunnels.ts';
-import type { Caches, KeptTunnel } from '../loop/caches.ts';
+import type { CachedTunnel, ControllerCaches } from '../loop/caches.ts';
 import type { Heartbeats } from './heartbeats.ts';
 import { PolicyViews } from './policy-views.ts';
 
 /** A plan, indexed for those who carry it out. */
-export interface Decision {
+export interface IndexedPlan {
   /** How many there were before it. */
   readonly number: number;
   readonly view: ClusterView;
@@ -29,7 +29,7 @@ export interface Decision {
   /** Policies about which something else was decided than by the decision before, and those that came. */
   readonly changedPolicies: ReadonlySet<string>;
   /** Made when somebody asks for it, as the plans of gateways are. */
-  readonly gatewayByName: ReadonlyMap<string, Decided<GatewayPlan>>;
+  readonly gatewayByName: ReadonlyMap<string, PlannedObject<GatewayPlan>>;
   readonly tunnelByNode: ReadonlyMap<string, TunnelPlan>;
   /** Gateways that carry something for a policy of either kind. Made when somebody asks for it. */
   readonly gatewaysInUse: ReadonlySet<string>;
@@ -38,21 +38,28 @@ export interface Decision {
 }
 
 /** The plan of one object and the generation of it that the plan was made from. */
-export interface Decided<P> {
+export interface PlannedObject<P> {
   readonly plan: P;
   readonly generation: number;
 }
 
 /** The plan of one policy; one that was made anew under the same name is another policy, and waits for its own plan. */
-export interface DecidedPolicy extends Decided<PolicyPlan> {
+export interface DecidedPolicy extends PlannedObject<PolicyPlan> {
   readonly uid: string;
 }
 
 /** The caches that decisions are made from. */
-export type Input = 'nodes' | 'namespaces' | 'gateways' | 'policies' | 'clusterPolicies' | 'tunnels' | 'clusterInfos';
+export type PlanInput =
+  | 'nodes'
+  | 'namespaces'
+  | 'gateways'
+  | 'policies'
+  | 'clusterPolicies'
+  | 'tunnels'
+  | 'clusterInfos';
 
 /** What decisions are made from. */
-export type DecisionSource = { readonly [K in Input]: Pick<Caches[K], 'store'> };
+export type DecisionSource = { readonly [K in PlanInput]: Pick<ControllerCaches[K], 'store'> };
 
 /** Makes decisions; one per process that leads. */
 export class Decider {
@@ -68,7 +75,7 @@ export class Decider {
   #tunnelByUid: ReadonlyMap<string, RecordedTunnel> = new Map();
   /** view of a tunnel in the cache -> the view with what was decided and heard, as it was last */
   readonly #tunnelCopies = new WeakMap<TunnelView, TunnelView>();
-  readonly #decidedByGateway = new WeakMap<GatewayPlan, Decided<GatewayPlan>>();
+  readonly #decidedByGateway = new WeakMap<GatewayPlan, PlannedObject<GatewayPlan>>();
 
   constructor(caches: DecisionSource, heartbeats: Pick<Heartbeats, 'stateOf' | 'silent'>) {
     this.#caches = caches;
@@ -77,7 +84,7 @@ export class Decider {
   }
 
   /** Decides everything anew from what the caches hold now. */
-  decide(config: Config): Decision {
+  decide(config: Config): IndexedPlan {
     const caches = this.#caches;
     const tunnels = [...caches.tunnels.store.values()];
     const view: ClusterView = {
@@ -96,7 +103,7 @@ export class Decider {
     return decision;
   }
 
-  #tunnelView({ view, identity }: KeptTunnel): TunnelView {
+  #tunnelView({ view, identity }: CachedTunnel): TunnelView {
     const recorded = this.#tunnelByUid.get(identity.uid) ?? view.recorded;
     const heartbeat = this.#heartbeats.stateOf(view.node);
     const known = this.#tunnelCopies.get(view);
@@ -106,7 +113,7 @@ export class Decider {
     return copy;
   }
 
-  #indexed(view: ClusterView, { plan, changes }: NextPlan): Decision {
+  #indexed(view: ClusterView, { plan, changes }: NextPlan): IndexedPlan {
     const policyByKey = this.#policyByKey;
     const changedPolicies = new Set<string>();
     const gone = new Set<string>();
@@ -125,8 +132,8 @@ export class Decider {
     }
     for (const key of gone) policyByKey.delete(key);
     const decided = this.#decidedByGateway;
-    let gatewayByName: Decision['gatewayByName'] | undefined;
-    let gatewaysInUse: Decision['gatewaysInUse'] | undefined;
+    let gatewayByName: IndexedPlan['gatewayByName'] | undefined;
+    let gatewaysInUse: IndexedPlan['gatewaysInUse'] | undefined;
     return {
       number: this.#decisions++,
       view,
@@ -146,7 +153,7 @@ export class Decider {
     };
   }
 
-  #rememberTunnels({ tunnelByNode }: Decision, tunnels: readonly KeptTunnel[]): void {
+  #rememberTunnels({ tunnelByNode }: IndexedPlan, tunnels: readonly CachedTunnel[]): void {
     const known = this.#tunnelByUid;
     this.#tunnelByUid = new Map(
       tunnels.flatMap(({ identity: { uid, name } }) => {
@@ -172,8 +179,8 @@ const usedIn = ({ policies }: Plan): ReadonlySet<string> => {
 const gatewaysOf = (
   { gateways }: ClusterView,
   plan: Plan,
-  known: WeakMap<GatewayPlan, Decided<GatewayPlan>>,
-): Decision['gatewayByName'] => {
+  known: WeakMap<GatewayPlan, PlannedObject<GatewayPlan>>,
+): IndexedPlan['gatewayByName'] => {
   const generationByGateway = new Map(gateways.map(({ name, generation }) => [name, generation]));
   return new Map(
     plan.gateways.map((each) => {
@@ -185,7 +192,7 @@ const gatewaysOf = (
 };
 
 /** The same value as last time while it says the same. */
-const decidedAs = <P>(last: Decided<P> | undefined, plan: P, generation: number): Decided<P> =>
+const decidedAs = <P>(last: PlannedObject<P> | undefined, plan: P, generation: number): PlannedObject<P> =>
   last?.plan === plan && last.generation === generation ? last : { plan, generation };
 
 const isSameRecord = (a: RecordedTunnel, b: RecordedTunnel): boolean =>

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { PolicyStatus } from '../../api/policy.ts';
 import { nodeGroupKey } from '../../core/ownership/node-group.ts';
 import { conditionsOf, type Findings } from '../../core/status/conditions.ts';
-import { gatewayHappenings, policyHappenings, tunnelHappenings } from './events.ts';
+import { gatewayEvents, policyEvents, tunnelEvents } from './events.ts';
 
 const conditions = (findings: Findings) => conditionsOf(findings, 1, undefined, new Date('2026-01-01T00:00:00Z'));
 const allocated = conditions({ Allocated: { reason: 'EipAllocated', sentence: 'It has an EIP.' } });
@@ -11,8 +11,7 @@ const noNode = conditions({ Allocated: { reason: 'NoReadyNode', sentence: 'No no
 const inUse = conditions({ Programmed: { reason: 'EipInUse', sentence: '66:00:00:00:00:01 has it.' } });
 const waiting = conditions({ Programmed: { reason: 'WaitingForNodes', sentence: 'Not yet.' } });
 const status = (ipv4: string, node: string): PolicyStatus => ({ eip: { ipv4 }, node, conditions: allocated });
-const told = (happenings: ReturnType<typeof policyHappenings>) =>
-  happenings.map(({ type, reason }) => `${type} ${reason}`);
+const told = (happenings: ReturnType<typeof policyEvents>) => happenings.map(({ type, reason }) => `${type} ${reason}`);
 
 describe('policyHappenings', () => {
   const before = status('10.6.1.1', 'a');
@@ -33,7 +32,7 @@ describe('policyHappenings', () => {
     ['the end of a fault', { ...before, conditions: noNode }, before, ['Normal EipAllocated']],
   ];
   for (const [name, from, to, expected] of cases) {
-    it(`tells ${name}`, () => assert.deepEqual(told(policyHappenings(from, to)), expected));
+    it(`tells ${name}`, () => assert.deepEqual(told(policyEvents(from, to)), expected));
   }
 });
 
@@ -42,40 +41,40 @@ describe('a take-over', () => {
 
   it('is told by name, of a policy', () => {
     const after = { ...status('10.6.1.1', 'b'), epoch: 5 };
-    assert.deepEqual(policyHappenings({ ...status('10.6.1.1', 'a'), epoch: 4 }, after, held), [
+    assert.deepEqual(policyEvents({ ...status('10.6.1.1', 'a'), epoch: 4 }, after, held), [
       { type: 'Warning', reason: 'EipTakenOver', note: 'Node b has taken over 10.6.1.1 from node a (epoch 5).' },
     ]);
   });
 
   it('is not what was planned: the new node does not hold the EIP in the epoch of the old one', () => {
     const planned = { ...status('10.6.1.1', 'b'), epoch: 4 };
-    assert.deepEqual(told(policyHappenings(status('10.6.1.1', 'a'), planned, held)), ['Normal EipMoved']);
+    assert.deepEqual(told(policyEvents(status('10.6.1.1', 'a'), planned, held)), ['Normal EipMoved']);
     const known = { ...status('10.6.1.1', 'b'), epoch: 5 };
-    assert.deepEqual(told(policyHappenings({ ...known, node: 'a' }, known, held)), ['Normal EipMoved']);
+    assert.deepEqual(told(policyEvents({ ...known, node: 'a' }, known, held)), ['Normal EipMoved']);
   });
 
   it('is told of a policy with the node IP, whose node group another node serves', () => {
     const on = (node: string): PolicyStatus => ({ gateway: 'g', node, conditions: allocated });
     const key = nodeGroupKey({ gateway: 'g', node: 'a' });
     const serves = (node: string, ip: string) => (node === 'b' && ip === key ? 1 : undefined);
-    assert.deepEqual(policyHappenings(on('a'), on('b'), serves), [
+    assert.deepEqual(policyEvents(on('a'), on('b'), serves), [
       {
         type: 'Warning',
         reason: 'EipTakenOver',
         note: 'Node b serves the policy with its own address in place of node a.',
       },
     ]);
-    assert.deepEqual(told(policyHappenings(on('a'), on('c'), serves)), ['Normal EipMoved']);
+    assert.deepEqual(told(policyEvents(on('a'), on('c'), serves)), ['Normal EipMoved']);
   });
 
   it('is told in one sentence per node, of a gateway', () => {
     const on = (node: string, epoch: number) => ({
       nodeList: ['a', 'b'].map((name) => ({ name, eips: name === node ? [{ ipv4: '10.6.1.1', epoch }] : [] })),
     });
-    assert.deepEqual(gatewayHappenings(on('a', 4), on('b', 5), held), [
+    assert.deepEqual(gatewayEvents(on('a', 4), on('b', 5), held), [
       { type: 'Warning', reason: 'EipTakenOver', note: 'Node b has taken over 10.6.1.1 from a.' },
     ]);
-    assert.deepEqual(gatewayHappenings(on('a', 4), on('b', 4), held), []);
+    assert.deepEqual(gatewayEvents(on('a', 4), on('b', 4), held), []);
   });
 });
 
@@ -83,16 +82,16 @@ describe('gatewayHappenings', () => {
   it('tells in one sentence which EIPs are free again', () => {
     const list = (...eips: string[]) => ({ nodeList: [{ name: 'a', eips: eips.map((ipv4) => ({ ipv4 })) }] });
     const many = Array.from({ length: 9 }, (_, index) => `10.6.1.${index + 1}`);
-    const [one] = gatewayHappenings(list('10.6.1.1', '10.6.1.2'), list('10.6.1.2'));
+    const [one] = gatewayEvents(list('10.6.1.1', '10.6.1.2'), list('10.6.1.2'));
     assert.deepEqual(one, { type: 'Normal', reason: 'EipReleased', note: 'An EIP is free again: 10.6.1.1.' });
-    const [all] = gatewayHappenings(list(...many), list());
+    const [all] = gatewayEvents(list(...many), list());
     assert.match(all?.note ?? '', /^9 EIPs are free again: 10\.6\.1\.1, .* and 4 more\.$/);
-    assert.deepEqual(gatewayHappenings(list('10.6.1.1'), list('10.6.1.1')), []);
+    assert.deepEqual(gatewayEvents(list('10.6.1.1'), list('10.6.1.1')), []);
   });
 
   it('does not take an EIP that moves to another node for a free one', () => {
     const on = (name: string) => ({ nodeList: [{ name, eips: [{ ipv4: '10.6.1.1' }] }] });
-    assert.deepEqual(gatewayHappenings(on('a'), on('b')), []);
+    assert.deepEqual(gatewayEvents(on('a'), on('b')), []);
   });
 });
 
@@ -100,7 +99,7 @@ describe('tunnelHappenings', () => {
   it('tells that a tunnel is no longer ready, and that it is again', () => {
     const ready = { conditions: conditions({ Ready: { reason: 'TunnelReady', sentence: 'It is up.' } }) };
     const silent = { conditions: conditions({ Ready: { reason: 'HeartbeatLost', sentence: 'It is silent.' } }) };
-    assert.deepEqual(told(tunnelHappenings(ready, silent)), ['Warning HeartbeatLost']);
-    assert.deepEqual(told(tunnelHappenings(silent, ready)), ['Normal TunnelReady']);
+    assert.deepEqual(told(tunnelEvents(ready, silent)), ['Warning HeartbeatLost']);
+    assert.deepEqual(told(tunnelEvents(silent, ready)), ['Normal TunnelReady']);
   });
 });

@@ -9,40 +9,40 @@ import { nodeGroupKey } from '../../core/ownership/node-group.ts';
 import type { AnyStatus } from '../../runtime/kube/owned-status.ts';
 
 /** Something that happened to an object. */
-export interface Happening {
+export interface ObjectEvent {
   readonly type: 'Normal' | 'Warning';
   readonly reason: Reason;
   readonly note: string;
 }
 
 /** The epoch in which a node reports to hold an EIP, or what stands for a node group; undefined when it does not. */
-export type EpochHeld = (node: string, ip: string) => number | undefined;
+export type ReportedEpoch = (node: string, ip: string) => number | undefined;
 
-const nobody: EpochHeld = () => undefined;
+const nobody: ReportedEpoch = () => undefined;
 
 /** What happened to a policy between two statuses. */
-export const policyHappenings = (
+export const policyEvents = (
   before: PolicyStatus | undefined,
   after: PolicyStatus,
-  held: EpochHeld = nobody,
-): readonly Happening[] => [
+  held: ReportedEpoch = nobody,
+): readonly ObjectEvent[] => [
   ...moves(before, after, held),
   ...transitions(before, after, ['Accepted', 'Allocated']),
   // Waiting for kernels is normal; some of what agents find is not, and people look at the policy first.
   ...transitions(before, after, ['Programmed']).filter(({ reason }) => {
     const old = before?.conditions?.find(({ type }) => type === 'Programmed')?.reason ?? '';
-    return isToldInEvents(reason) || (isReason(old) && isToldInEvents(old));
+    return hasEvent(reason) || (isReason(old) && hasEvent(old));
   }),
 ];
 
-const isToldInEvents = (reason: Reason): boolean => reasons[reason].places.some((place) => place === 'Event');
+const hasEvent = (reason: Reason): boolean => reasons[reason].places.some((place) => place === 'Event');
 
 /** What happened to a gateway between two statuses. */
-export const gatewayHappenings = (
+export const gatewayEvents = (
   before: EgressGatewayStatus | undefined,
   after: EgressGatewayStatus,
-  held: EpochHeld = nobody,
-): readonly Happening[] => {
+  held: ReportedEpoch = nobody,
+): readonly ObjectEvent[] => {
   const released = [...eipsOf(before).difference(eipsOf(after))];
   const note = `${released.length === 1 ? 'An EIP is' : `${released.length} EIPs are`} free again: ${listed(released)}.`;
   return [
@@ -53,12 +53,12 @@ export const gatewayHappenings = (
 };
 
 /** What happened to a tunnel between two statuses. */
-export const tunnelHappenings = (
+export const tunnelEvents = (
   before: EgressTunnelStatus | undefined,
   after: EgressTunnelStatus,
-): readonly Happening[] => transitions(before, after, ['Allocated', 'Ready']);
+): readonly ObjectEvent[] => transitions(before, after, ['Allocated', 'Ready']);
 
-const moves = (before: PolicyStatus | undefined, after: PolicyStatus, held: EpochHeld): readonly Happening[] => {
+const moves = (before: PolicyStatus | undefined, after: PolicyStatus, held: ReportedEpoch): readonly ObjectEvent[] => {
   const from = addressOf(before);
   const to = addressOf(after);
   if (!before?.node || !after.node) return [];
@@ -82,7 +82,7 @@ const moves = (before: PolicyStatus | undefined, after: PolicyStatus, held: Epoc
 };
 
 /** An EIP of a status, with its epoch. */
-interface RecordedEip {
+interface StatusEip {
   readonly ipv4?: string | undefined;
   readonly ipv6?: string | undefined;
   readonly epoch?: number | undefined;
@@ -91,23 +91,23 @@ interface RecordedEip {
 /** A node that took an EIP over holds it in the very epoch that is recorded; one that is only named for it does not yet. */
 const isTakenOver = (
   node: string,
-  { ipv4, ipv6, epoch = 0 }: RecordedEip,
+  { ipv4, ipv6, epoch = 0 }: StatusEip,
   epochBefore: number | undefined,
-  held: EpochHeld,
+  held: ReportedEpoch,
 ): boolean => epoch > (epochBefore ?? 0) && [ipv4, ipv6].some((ip) => Boolean(ip) && held(node, ip ?? '') === epoch);
 
 /** One sentence for all EIPs that a node has taken over. */
 const takeOvers = (
   before: EgressGatewayStatus | undefined,
   after: EgressGatewayStatus,
-  held: EpochHeld,
-): readonly Happening[] => {
+  held: ReportedEpoch,
+): readonly ObjectEvent[] => {
   const placeByText = new Map(
     (before?.nodeList ?? []).flatMap(({ name = '', eips = [] }) =>
       eips.map((eip) => [textOf(eip), { node: name, epoch: eip.epoch }]),
     ),
   );
-  return (after.nodeList ?? []).flatMap(({ name = '', eips = [] }): readonly Happening[] => {
+  return (after.nodeList ?? []).flatMap(({ name = '', eips = [] }): readonly ObjectEvent[] => {
     const taken = eips.filter((eip) => {
       const place = placeByText.get(textOf(eip));
       return place !== undefined && place.node !== name && isTakenOver(name, eip, place.epoch, held);
@@ -119,7 +119,7 @@ const takeOvers = (
   });
 };
 
-const textOf = ({ ipv4, ipv6 }: RecordedEip): string => [ipv4, ipv6].filter(Boolean).join(' and ');
+const textOf = ({ ipv4, ipv6 }: StatusEip): string => [ipv4, ipv6].filter(Boolean).join(' and ');
 
 const addressOf = (status: PolicyStatus | undefined): string => textOf(status?.eip ?? {});
 
@@ -128,8 +128,8 @@ const transitions = (
   before: AnyStatus | undefined,
   after: AnyStatus,
   types: readonly ConditionType[],
-): readonly Happening[] =>
-  (after.conditions ?? []).flatMap(({ type, status, reason, message }): readonly Happening[] => {
+): readonly ObjectEvent[] =>
+  (after.conditions ?? []).flatMap(({ type, status, reason, message }): readonly ObjectEvent[] => {
     const old = before?.conditions?.find((condition) => condition.type === type);
     if (!types.some((each) => each === type) || !isReason(reason) || old?.reason === reason) return [];
     if (status === 'False') return [{ type: 'Warning', reason, note: message }];

@@ -4,13 +4,13 @@ import { finalizers } from '../../api/names.ts';
 import type { GatewayPlan } from '../../core/plan/gateway-plan.ts';
 import { conditionsOf } from '../../core/status/conditions.ts';
 import { recordGateway } from '../../core/status/record.ts';
-import { isSame, type Ownership, shows } from '../../runtime/kube/owned-status.ts';
-import type { KeptGateway } from '../loop/caches.ts';
+import { isSame, type StatusOwnership, shows } from '../../runtime/kube/owned-status.ts';
+import type { CachedGateway } from '../loop/caches.ts';
 import type { Change } from './change.ts';
-import type { Decided } from './decision.ts';
+import type { PlannedObject } from './decision.ts';
 
 /** The part of the status of a gateway that the plan decides. */
-export const gatewayOwnership: Ownership<EgressGatewayStatus> = {
+export const gatewayOwnership: StatusOwnership<EgressGatewayStatus> = {
   fieldsOf: ({ nodeList, ipUsage }) => ({ nodeList, ipUsage }),
   conditionTypes: ['Accepted', 'Ready'],
 };
@@ -20,9 +20,9 @@ export const gatewayOwnership: Ownership<EgressGatewayStatus> = {
  * of either kind has anything from it.
  */
 export const gatewayChanges = (
-  { plan, generation }: Decided<GatewayPlan>,
+  { plan, generation }: PlannedObject<GatewayPlan>,
   isInUse: boolean,
-  { identity, status }: KeptGateway,
+  { identity, status }: CachedGateway,
   now: Date,
 ): readonly Change<EgressGatewayStatus>[] => {
   const isHeld = identity.finalizers.includes(finalizers.gateway);

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ManualClock, wait } from '../../runtime/process/clock.ts';
-import { Gathering } from './gathering.ts';
+import { ChangeThrottle } from './gathering.ts';
 
 const times = { firstMs: 5, limitMs: 160 };
 
 /** A gathering with a loop that notes when it began to work; the work takes `workMs`. */
 const rig = (workMs = 0) => {
   const clock = new ManualClock();
-  const gathering = new Gathering(clock, times);
+  const gathering = new ChangeThrottle(clock, times);
   const stop = new AbortController();
   const workedAtMs: number[] = [];
   const ended = (async () => {
@@ -87,7 +87,7 @@ describe('Gathering', () => {
 
   it('does not lose a change that comes while one is worked on', async () => {
     const clock = new ManualClock();
-    const gathering = new Gathering(clock, times);
+    const gathering = new ChangeThrottle(clock, times);
     const { signal } = new AbortController();
     gathering.tell();
     const first = gathering.next(0, signal);

@@ -1,5 +1,5 @@
 /**
- * Gathering joins changes that come close together, so that a burst of them costs few plans and not one each. The first
+ * ChangeThrottle joins changes that come close together, so that a burst of them costs few plans and not one each. The first
  * change after a quiet time is not held back. Between two plans there is a rest, which follows from what came meanwhile:
  *
  * - one change: somebody may make one after the other, each when the one before is done. The rest is a quarter of what a
@@ -11,7 +11,7 @@
 import { type Clock, wait } from '../../runtime/process/clock.ts';
 
 /** How long changes are gathered. */
-export interface GatheringTimes {
+export interface ChangeThrottleTimes {
   /** The rest after the first change of a burst. */
   readonly firstMs: number;
   /** The longest rest, unless the work takes longer. */
@@ -19,14 +19,14 @@ export interface GatheringTimes {
 }
 
 /** The changes since the last call of `next`. Anybody may `tell`; one loop calls `next`. */
-export class Gathering {
+export class ChangeThrottle {
   readonly #clock: Clock;
-  readonly #times: GatheringTimes;
+  readonly #times: ChangeThrottleTimes;
   #changes = 0;
   #wake = new AbortController();
   #restMs = 0;
 
-  constructor(clock: Clock, times: GatheringTimes) {
+  constructor(clock: Clock, times: ChangeThrottleTimes) {
     this.#clock = clock;
     this.#times = times;
   }

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { EgressTunnelStatus } from '../../api/egress-tunnel.ts';
 import { projectTunnel } from '../../core/project/index.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
-import { identityOf, type KeptTunnel } from '../loop/caches.ts';
+import { type CachedTunnel, identityOf } from '../loop/caches.ts';
 import { type HeartbeatSource, Heartbeats } from './heartbeats.ts';
 
 const timeoutMs = 15_000;
@@ -29,7 +29,7 @@ const rig = () => {
     heartbeats,
     beat(node: string, time: string, phase: EgressTunnelStatus['phase'] = 'Ready', report = {}) {
       const object = { metadata: { name: node }, status: { lastHeartbeatTime: time, phase, report } };
-      const value: KeptTunnel = {
+      const value: CachedTunnel = {
         identity: identityOf(object),
         view: projectTunnel(object, 'never'),
         status: object.status,

@@ -8,11 +8,11 @@
 import type { TunnelView } from '../../core/cluster/view.ts';
 import { isSameSet } from '../../core/values/equality.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
-import type { Cache, KeptTunnel } from '../loop/caches.ts';
+import type { CachedTunnel, ControllerCache } from '../loop/caches.ts';
 
 /** Where heartbeats are seen. */
 export interface HeartbeatSource {
-  readonly tunnels: Pick<Cache<KeptTunnel>, 'subscribe'>;
+  readonly tunnels: Pick<ControllerCache<CachedTunnel>, 'subscribe'>;
   /** When the cache of tunnels last lost its connection, on the monotonic clock. */
   disconnectedAtMs(cache: 'tunnels'): number | undefined;
 }
@@ -79,7 +79,7 @@ export class Heartbeats {
     return true;
   }
 
-  #note(node: string, { view, status }: KeptTunnel): void {
+  #note(node: string, { view, status }: CachedTunnel): void {
     const { lastHeartbeatTime: time, phase } = status ?? {};
     if (!time) {
       this.#signByNode.delete(node);

@@ -1,5 +1,5 @@
 /**
- * Loop makes the objects of one kind show what was decided. It is level based: it gets a key, looks at the last decision
+ * KindLoop makes the objects of one kind show what was decided. It is level based: it gets a key, looks at the last decision
  * and at the object, and writes what differs. An object that cannot be written holds up nobody else.
  */
 import { type KindName, resourceOf } from '../../api/kinds.ts';
@@ -7,46 +7,46 @@ import type { ReconcileResult } from '../../runtime/control/controller.ts';
 import type { EventFacts } from '../../runtime/kube/event-recorder.ts';
 import type { AnyStatus } from '../../runtime/kube/owned-status.ts';
 import { apiVersionOf, refOf } from '../../runtime/kube/resource.ts';
-import type { Cache, Identity, Kept } from '../loop/caches.ts';
-import type { PartDeps } from '../loop/control-loop.ts';
+import type { CachedObject, ControllerCache, Identity } from '../loop/caches.ts';
+import type { ControlLoopDeps } from '../loop/control-loop.ts';
 import type { Change } from './change.ts';
-import type { Decision } from './decision.ts';
-import type { Happening } from './events.ts';
-import { Turns } from './write-priority.ts';
-import { isLostRace, Writer, type WriterOptions } from './writer.ts';
+import type { IndexedPlan } from './decision.ts';
+import type { ObjectEvent } from './events.ts';
+import { WritePriority } from './write-priority.ts';
+import { isLostRace, ObjectWriter, type ObjectWriterOptions } from './writer.ts';
 
 /** What a loop does, and for which kind. */
-export interface LoopOptions<View, Status extends AnyStatus>
-  extends Pick<WriterOptions<Status>, 'finalizer' | 'ownership'> {
+export interface KindLoopOptions<View, Status extends AnyStatus>
+  extends Pick<ObjectWriterOptions<Status>, 'finalizer' | 'ownership'> {
   /** Also the field manager, after `sallyport-`. */
   readonly name: string;
   readonly kind: KindName;
-  readonly cache: Cache<Kept<View, Status>>;
+  readonly cache: ControllerCache<CachedObject<View, Status>>;
   /** Keys that a decision is about. Objects in the cache are looked at in any case. */
-  readonly keysOf: (decision: Decision) => Iterable<string>;
+  readonly keysOf: (decision: IndexedPlan) => Iterable<string>;
   /** What has to be written; empty when the object is as it should be. Pure. */
   readonly changesOf: (
     key: string,
-    decision: Decision,
-    kept: Kept<View, Status> | undefined,
+    decision: IndexedPlan,
+    kept: CachedObject<View, Status> | undefined,
     now: Date,
   ) => readonly Change<Status>[];
   /** What people are told about a new status. Pure. */
-  readonly happeningsOf: (before: Status | undefined, after: Status) => readonly Happening[];
+  readonly happeningsOf: (before: Status | undefined, after: Status) => readonly ObjectEvent[];
   /**
    * The objects about which a decision may say something else than the last one that all were compared with; absent where
    * it costs less to compare all again.
    */
-  readonly changedSince?: (last: Decision, decision: Decision) => Iterable<string>;
+  readonly changedSince?: (last: IndexedPlan, decision: IndexedPlan) => Iterable<string>;
   /** The least time since the last status of the object was written before this one may be; 0 when absent. Pure. */
   readonly paceMs?: (before: Status | undefined, after: Status) => number;
   /** True while a status may not be written, because another object has to be written first. Never, when absent. */
-  readonly hasToWait?: (key: string, decision: Decision) => boolean;
+  readonly hasToWait?: (key: string, decision: IndexedPlan) => boolean;
   /** True when no packet waits for the status: in a burst it lets others go first. Never, when absent. Pure. */
   readonly canStepBack?: (before: Status | undefined, after: Status) => boolean;
 }
 
-type LoopDeps = Pick<PartDeps, 'client' | 'clock' | 'log' | 'events'>;
+type KindLoopDeps = Pick<ControlLoopDeps, 'client' | 'clock' | 'log' | 'events'>;
 
 /** After a lost race the cache needs a moment to show why. */
 const raceMs = 50;
@@ -54,24 +54,24 @@ const raceMs = 50;
 const turnMs = 10;
 
 /** The control loop of one kind. */
-export class Loop<View, Status extends AnyStatus> {
+export class KindLoop<View, Status extends AnyStatus> {
   readonly name: string;
-  readonly cache: Cache<Kept<View, Status>>;
-  readonly #options: LoopOptions<View, Status>;
-  readonly #deps: LoopDeps;
-  readonly #writer: Writer<Status>;
+  readonly cache: ControllerCache<CachedObject<View, Status>>;
+  readonly #options: KindLoopOptions<View, Status>;
+  readonly #deps: KindLoopDeps;
+  readonly #writer: ObjectWriter<Status>;
   /** key -> when its status was last written; kept only where there is a pace */
   readonly #writtenAtMs = new Map<string, number>();
-  readonly #turns = new Turns();
+  readonly #turns = new WritePriority();
   /** The last decision that every object was compared with. */
-  #compared: Decision | undefined;
+  #compared: IndexedPlan | undefined;
 
-  constructor(options: LoopOptions<View, Status>, deps: LoopDeps) {
+  constructor(options: KindLoopOptions<View, Status>, deps: KindLoopDeps) {
     this.name = options.name;
     this.cache = options.cache;
     this.#options = options;
     this.#deps = deps;
-    this.#writer = new Writer(deps.client, {
+    this.#writer = new ObjectWriter(deps.client, {
       resource: resourceOf(options.kind),
       fieldManager: `sallyport-${options.name}`,
       finalizer: options.finalizer,
@@ -83,7 +83,7 @@ export class Loop<View, Status extends AnyStatus> {
    * The keys of all objects that are not as decided. An object about which the last decision said the same was queued
    * then, and is queued whenever it changes.
    */
-  keysBehind(decision: Decision): string[] {
+  keysBehind(decision: IndexedPlan): string[] {
     const last = this.#compared;
     this.#compared = decision;
     const { changedSince, keysOf } = this.#options;
@@ -96,7 +96,7 @@ export class Loop<View, Status extends AnyStatus> {
   }
 
   /** Brings one object to where the decision wants it. */
-  async reconcile(key: string, decision: Decision, signal: AbortSignal): Promise<ReconcileResult> {
+  async reconcile(key: string, decision: IndexedPlan, signal: AbortSignal): Promise<ReconcileResult> {
     if (!this.cache.store.has(key)) this.#forget(key);
     const { kept, changes } = this.#changesOf(key, decision);
     try {
@@ -118,7 +118,7 @@ export class Loop<View, Status extends AnyStatus> {
     return { kind: 'done' };
   }
 
-  #changesOf(key: string, decision: Decision) {
+  #changesOf(key: string, decision: IndexedPlan) {
     const cached = this.cache.store.get(key);
     const kept = cached && this.#writer.latest(key, cached);
     return { kept, changes: this.#options.changesOf(key, decision, kept, this.#deps.clock.now()) };
@@ -141,7 +141,7 @@ export class Loop<View, Status extends AnyStatus> {
     return Math.max(0, waitMs);
   }
 
-  #report(key: string, kept: Kept<View, Status> | undefined, change: Change<Status>): void {
+  #report(key: string, kept: CachedObject<View, Status> | undefined, change: Change<Status>): void {
     const log = this.#deps.log.child({ controller: this.name });
     if (change.kind !== 'status' || kept === undefined) {
       log.info({ key }, sentences[change.kind]);
@@ -154,7 +154,7 @@ export class Loop<View, Status extends AnyStatus> {
     }
   }
 
-  #eventOf({ name, namespace, uid }: Identity, { type, reason, note }: Happening): EventFacts {
+  #eventOf({ name, namespace, uid }: Identity, { type, reason, note }: ObjectEvent): EventFacts {
     const { kind } = this.#options;
     const regarding = { apiVersion: apiVersionOf(resourceOf(kind)), kind, name, namespace, uid };
     return { regarding, type, reason, action: 'Plan', note };

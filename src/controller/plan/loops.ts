@@ -2,13 +2,13 @@
 import { finalizers } from '../../api/names.ts';
 import { recordPolicy } from '../../core/status/record.ts';
 import type { Identity } from '../loop/caches.ts';
-import type { PartDeps } from '../loop/control-loop.ts';
+import type { ControlLoopDeps } from '../loop/control-loop.ts';
 import type { Members } from '../membership/members.ts';
-import { type EpochHeld, gatewayHappenings, policyHappenings, tunnelHappenings } from './events.ts';
+import { gatewayEvents, policyEvents, type ReportedEpoch, tunnelEvents } from './events.ts';
 import { canWaitLonger, eipsIn, gatewayChanges, gatewayOwnership } from './gateway-changes.ts';
-import { Loop } from './loop.ts';
+import { KindLoop } from './loop.ts';
 import { canWait, isForPeople, policyChanges, policyOwnership } from './policy-changes.ts';
-import type { ProgressBook } from './rollout-tracker.ts';
+import type { RolloutTracker } from './rollout-tracker.ts';
 import { tunnelChanges, tunnelOwnership } from './tunnel-changes.ts';
 
 /** Every policy changes its gateway: the view of it may be a little behind. */
@@ -24,8 +24,8 @@ const [paceMsPerEip, longestPaceMs] = [20, 30_000];
 const policyPaceMs = 1_000;
 
 /** One EgressTunnel per node. */
-export const tunnelLoop = (deps: PartDeps) =>
-  new Loop(
+export const tunnelLoop = (deps: ControlLoopDeps) =>
+  new KindLoop(
     {
       name: 'tunnels',
       kind: 'EgressTunnel',
@@ -34,14 +34,14 @@ export const tunnelLoop = (deps: PartDeps) =>
       ownership: tunnelOwnership,
       keysOf: ({ tunnelByNode }) => tunnelByNode.keys(),
       changesOf: (node, { tunnelByNode }, kept, now) => tunnelChanges(tunnelByNode.get(node), kept, now),
-      happeningsOf: tunnelHappenings,
+      happeningsOf: tunnelEvents,
     },
     deps,
   );
 
 /** The finalizer and the status of gateways. */
-export const gatewayLoop = (deps: PartDeps) =>
-  new Loop(
+export const gatewayLoop = (deps: ControlLoopDeps) =>
+  new KindLoop(
     {
       name: 'gateways',
       kind: 'EgressGateway',
@@ -54,7 +54,7 @@ export const gatewayLoop = (deps: PartDeps) =>
         if (decided === undefined || kept === undefined) return [];
         return gatewayChanges(decided, gatewaysInUse.has(name), kept, now);
       },
-      happeningsOf: (before, after) => gatewayHappenings(before, after, heldIn(deps)),
+      happeningsOf: (before, after) => gatewayEvents(before, after, heldIn(deps)),
       changedSince: (last, { gatewayByName, gatewaysInUse }) =>
         [...gatewayByName]
           .filter(
@@ -73,16 +73,16 @@ export const gatewayLoop = (deps: PartDeps) =>
 /** What the statuses of policies say besides the plan. */
 export interface PolicyKnowledge {
   readonly members: Pick<Members, 'count'>;
-  readonly book: Pick<ProgressBook, 'of'>;
+  readonly book: Pick<RolloutTracker, 'of'>;
 }
 
 /** The status of policies of one kind. */
 export const policyLoop = (
   kind: 'EgressPolicy' | 'EgressClusterPolicy',
   { members, book }: PolicyKnowledge,
-  deps: PartDeps,
+  deps: ControlLoopDeps,
 ) =>
-  new Loop(
+  new KindLoop(
     {
       name: kind === 'EgressPolicy' ? 'policies' : 'cluster-policies',
       kind,
@@ -97,7 +97,7 @@ export const policyLoop = (
         const progress = book.of(kept.view, generation, recordPolicy(plan));
         return policyChanges(decided, kept, { matchedPods: members.count(plan.key) ?? 0, progress }, now);
       },
-      happeningsOf: (before, after) => policyHappenings(before, after, heldIn(deps)),
+      happeningsOf: (before, after) => policyEvents(before, after, heldIn(deps)),
       changedSince: (last, decision) => {
         const isNext = decision.number === last.number + 1 && decision.silentNodes === last.silentNodes;
         return isNext ? decision.changedPolicies : decision.policyByKey.keys();
@@ -119,6 +119,6 @@ export const isNotHeld = ({ isDeleting, finalizers: found }: Identity): boolean 
   !isDeleting && !found.includes(finalizers.gateway);
 
 const heldIn =
-  ({ caches }: PartDeps): EpochHeld =>
+  ({ caches }: ControlLoopDeps): ReportedEpoch =>
   (node, ip) =>
     caches.tunnels.store.get(node)?.view.held.find((held) => held.ip === ip)?.epoch;

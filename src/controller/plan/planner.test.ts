@@ -6,20 +6,20 @@ import { gatewayObject, policyObject } from '../../core/testing/objects.ts';
 import type { KubeObject } from '../../runtime/kube/resource.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
-import { type Identity, identityOf, type Kept } from '../loop/caches.ts';
-import type { Decision, Input } from './decision.ts';
+import { type CachedObject, type Identity, identityOf } from '../loop/caches.ts';
+import type { IndexedPlan, PlanInput } from './decision.ts';
 import { Planner, type PlannerDeps } from './planner.ts';
 
 /** Not read by the planner, which only hands it on. */
-const noDecision = {} as Decision;
+const noDecision = {} as IndexedPlan;
 const config = Config.parse({});
 const hooks = { reconciled: () => {}, retried: () => {} };
 
 /** A running planner on a clock that stands still, with changes that a test makes and decisions that are counted. */
 const rig = async () => {
   const clock = new ManualClock();
-  const tell = new Map<Input | 'config', (change: never) => void>();
-  const cache = (name: Input) => ({
+  const tell = new Map<PlanInput | 'config', (change: never) => void>();
+  const cache = (name: PlanInput) => ({
     subscribe: (listener: (change: never) => void) => {
       tell.set(name, listener);
       return () => {};
@@ -67,7 +67,7 @@ const rig = async () => {
     /** Tells that some node has changed. */
     change: () => tell.get('nodes')?.(undefined as never),
     /** Tells a change and returns how many decisions it led to. */
-    async decisionsAfter<T>(name: Input | 'config', change: StoreChange<T>): Promise<number> {
+    async decisionsAfter<T>(name: PlanInput | 'config', change: StoreChange<T>): Promise<number> {
       const before = decisions;
       // The cache of that name holds values of that type; the map of listeners cannot say so.
       tell.get(name)?.(change as never);
@@ -82,7 +82,7 @@ const rig = async () => {
   };
 };
 
-const kept = <View>(object: object, view: View, identity: Partial<Identity> = {}): Kept<View, object> => ({
+const kept = <View>(object: object, view: View, identity: Partial<Identity> = {}): CachedObject<View, object> => ({
   // Test objects have the metadata that the API server gives.
   identity: { ...identityOf(object as KubeObject), ...identity },
   view,

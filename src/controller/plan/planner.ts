@@ -5,38 +5,38 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Watch } from '../../runtime/control/watch.ts';
 import { wait } from '../../runtime/process/clock.ts';
-import type { Cache, Caches, Kept } from '../loop/caches.ts';
-import type { PartDeps } from '../loop/control-loop.ts';
-import type { Decider, Decision, Input } from './decision.ts';
-import { Gathering } from './gathering.ts';
+import type { CachedObject, ControllerCache, ControllerCaches } from '../loop/caches.ts';
+import type { ControlLoopDeps } from '../loop/control-loop.ts';
+import type { Decider, IndexedPlan, PlanInput } from './decision.ts';
+import { ChangeThrottle } from './gathering.ts';
 import type { Heartbeats } from './heartbeats.ts';
 
 /** While changes keep coming there is a rest between two plans; see Gathering. */
 const times = { firstMs: 5, limitMs: 160 };
 
 /** What a planner needs. */
-export interface PlannerDeps extends Pick<PartDeps, 'config' | 'clock'> {
-  readonly caches: { readonly [K in Input]: Pick<Caches[K], 'subscribe'> };
-  readonly metrics: Pick<PartDeps['metrics'], 'controller'>;
+export interface PlannerDeps extends Pick<ControlLoopDeps, 'config' | 'clock'> {
+  readonly caches: { readonly [K in PlanInput]: Pick<ControllerCaches[K], 'subscribe'> };
+  readonly metrics: Pick<ControlLoopDeps['metrics'], 'controller'>;
 }
 
 /** The one who decides. `run` it once. */
 export class Planner {
   readonly #deps: PlannerDeps;
   readonly #heartbeats: Pick<Heartbeats, 'look'>;
-  readonly #changes: Gathering;
+  readonly #changes: ChangeThrottle;
   readonly #listeners = new Set<() => void>();
   readonly #first = Promise.withResolvers<void>();
-  #decision: Decision | undefined;
+  #decision: IndexedPlan | undefined;
 
   constructor(deps: PlannerDeps, heartbeats: Pick<Heartbeats, 'look'>) {
     this.#deps = deps;
     this.#heartbeats = heartbeats;
-    this.#changes = new Gathering(deps.clock, times);
+    this.#changes = new ChangeThrottle(deps.clock, times);
   }
 
   /** The last decision; undefined until the caches are filled and the first one is made. */
-  get decision(): Decision | undefined {
+  get decision(): IndexedPlan | undefined {
     return this.#decision;
   }
 
@@ -46,7 +46,7 @@ export class Planner {
    */
   watch(
     name: string,
-    keysBehind: (decision: Decision) => Iterable<string>,
+    keysBehind: (decision: IndexedPlan) => Iterable<string>,
     delayMs = 0,
     limitMs: number = delayMs,
   ): Watch {
@@ -142,10 +142,10 @@ export class Planner {
 
   /** Tells about changes of what a decision reads: whether the object is there, and what `inputOf` returns. */
   #subscribeTo<View, Status>(
-    cache: Pick<Cache<Kept<View, Status>>, 'subscribe'>,
-    inputOf: (kept: Kept<View, Status>) => unknown,
+    cache: Pick<ControllerCache<CachedObject<View, Status>>, 'subscribe'>,
+    inputOf: (kept: CachedObject<View, Status>) => unknown,
   ): () => void {
-    const input = (kept: Kept<View, Status>): unknown => {
+    const input = (kept: CachedObject<View, Status>): unknown => {
       const { uid, isDeleting } = kept.identity;
       return [uid, isDeleting, inputOf(kept)];
     };

@@ -5,13 +5,13 @@ import type { PolicyPlan } from '../../core/plan/policy-plan.ts';
 import { conditionsOf, type Findings } from '../../core/status/conditions.ts';
 import { type Progress, programmedFinding } from '../../core/status/programmed.ts';
 import { recordPolicy } from '../../core/status/record.ts';
-import { isSame, type Ownership, shows } from '../../runtime/kube/owned-status.ts';
-import type { KeptPolicy } from '../loop/caches.ts';
+import { isSame, type StatusOwnership, shows } from '../../runtime/kube/owned-status.ts';
+import type { CachedPolicy } from '../loop/caches.ts';
 import type { Change } from './change.ts';
-import type { Decided } from './decision.ts';
+import type { PlannedObject } from './decision.ts';
 
 /** The part of the status of a policy that is ours. */
-export const policyOwnership: Ownership<PolicyStatus> = {
+export const policyOwnership: StatusOwnership<PolicyStatus> = {
   fieldsOf: ({ eip, gateway, node, slot, epoch, matchedPods }) => ({ eip, gateway, node, slot, epoch, matchedPods }),
   conditionTypes: ['Accepted', 'Allocated', 'Programmed', 'Shadowed'],
 };
@@ -25,8 +25,8 @@ export interface PolicyFacts {
 
 /** The changes to a policy; none when it shows the plan already, or is being deleted. */
 export const policyChanges = (
-  { plan, generation }: Decided<PolicyPlan>,
-  { identity, status }: KeptPolicy,
+  { plan, generation }: PlannedObject<PolicyPlan>,
+  { identity, status }: CachedPolicy,
   { matchedPods, progress }: PolicyFacts,
   now: Date,
 ): readonly Change<PolicyStatus>[] => {

@@ -8,7 +8,7 @@ import { gatewayObject, nodeObject, policyObject, worldOf } from '../../core/tes
 import { viewOf } from '../../core/testing/world.ts';
 import type { KubeObject } from '../../runtime/kube/resource.ts';
 import { Store } from '../../runtime/kube/store.ts';
-import { identityOf, type KeptPolicy } from '../loop/caches.ts';
+import { type CachedPolicy, identityOf } from '../loop/caches.ts';
 import { PolicyViews } from './policy-views.ts';
 
 const gateway = gatewayObject('g', { ipv4: ['10.6.1.1-10.6.1.9'] });
@@ -25,7 +25,7 @@ describe('PolicyViews', () => {
   it('are what the caches hold with what was decided last, in any history', () => {
     fc.assert(
       fc.property(fc.array(fc.array(event, { maxLength: 3 }), { maxLength: 12 }), (history) => {
-        const stores = [new Store<KeptPolicy>({}), new Store<KeptPolicy>({})] as const;
+        const stores = [new Store<CachedPolicy>({}), new Store<CachedPolicy>({})] as const;
         const storeOf = (key: string) => stores[key.includes('/') ? 0 : 1];
         const views = new PolicyViews(stores.map((store) => ({ store })));
         const planner = createPlanner();

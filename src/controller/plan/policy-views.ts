@@ -4,14 +4,14 @@
  */
 
 import type { Eip, PolicyView, RecordedBinding } from '../../core/cluster/view.ts';
-import { standFor } from '../../core/ownership/node-group.ts';
+import { eipKey } from '../../core/ownership/node-group.ts';
 import type { PolicyPlan } from '../../core/plan/policy-plan.ts';
 import type { PolicyChange } from '../../core/plan/policy-plans.ts';
-import type { Cache, KeptPolicy } from '../loop/caches.ts';
+import type { CachedPolicy, ControllerCache } from '../loop/caches.ts';
 
 /** The policies of one cache, and the views that were made of them; both in the order of the cache. */
 interface Looked {
-  readonly kept: (KeptPolicy | undefined)[];
+  readonly kept: (CachedPolicy | undefined)[];
   readonly views: PolicyView[];
 }
 
@@ -20,14 +20,14 @@ const few = 64;
 
 /** The views of one Decider. */
 export class PolicyViews {
-  readonly #caches: readonly Pick<Cache<KeptPolicy>, 'store'>[];
+  readonly #caches: readonly Pick<ControllerCache<CachedPolicy>, 'store'>[];
   #looked: readonly Looked[] = [];
   /** view in the cache -> the view with the binding that was decided, while the cache does not show it */
   readonly #copies = new WeakMap<PolicyView, PolicyView>();
   /** uid of a policy -> its binding as last decided */
   readonly #bindingByUid = new Map<string, RecordedBinding>();
 
-  constructor(caches: readonly Pick<Cache<KeptPolicy>, 'store'>[]) {
+  constructor(caches: readonly Pick<ControllerCache<CachedPolicy>, 'store'>[]) {
     this.#caches = caches;
   }
 
@@ -59,8 +59,8 @@ export class PolicyViews {
     }
   }
 
-  #lookAt(policies: Iterable<KeptPolicy>, last: Looked | undefined): Looked {
-    const kept: KeptPolicy[] = [];
+  #lookAt(policies: Iterable<CachedPolicy>, last: Looked | undefined): Looked {
+    const kept: CachedPolicy[] = [];
     const views: PolicyView[] = [];
     let place = 0;
     for (const policy of policies) {
@@ -74,7 +74,7 @@ export class PolicyViews {
     return { kept, views };
   }
 
-  #viewOf({ view }: KeptPolicy): PolicyView {
+  #viewOf({ view }: CachedPolicy): PolicyView {
     const recorded = this.#bindingByUid.get(view.uid);
     // Most caches have caught up: a view that says the same already needs no copy.
     if (recorded === undefined || isSameBinding(recorded, view.recorded)) return view;
@@ -91,7 +91,7 @@ const noEip: Eip = { ipv4: undefined, ipv6: undefined };
 /** The binding as reading the written status would give it; the record at hand is kept when it says the same. */
 const bindingOf = ({ binding, gateway: chosen }: PolicyPlan, recorded: RecordedBinding): RecordedBinding => {
   const { eip = noEip, node, slot, epoch = 0 } = binding ?? {};
-  const gateway = binding === undefined || standFor(eip) !== undefined ? undefined : chosen;
+  const gateway = binding === undefined || eipKey(eip) !== undefined ? undefined : chosen;
   if (isSameBinding({ eip, gateway, node, slot, epoch }, recorded)) return recorded;
   // The same value, so that its addresses are not read anew.
   return { eip: isSameEip(eip, recorded.eip) ? recorded.eip : eip, gateway, node, slot, epoch };

@@ -8,8 +8,8 @@ import { anyRevision } from '../../core/status/programmed.ts';
 import { policyObject } from '../../core/testing/objects.ts';
 import { Store } from '../../runtime/kube/store.ts';
 import { ManualClock } from '../../runtime/process/clock.ts';
-import { identityOf, type KeptPolicy, type KeptTunnel, type KnownNode, knownNode } from '../loop/caches.ts';
-import { ProgressBook } from './rollout-tracker.ts';
+import { type CachedNode, type CachedPolicy, type CachedTunnel, cachedNode, identityOf } from '../loop/caches.ts';
+import { RolloutTracker } from './rollout-tracker.ts';
 
 const key = policyKey('red', 'p');
 const bound: PolicyStatus = { eip: { ipv4: '10.6.1.1' }, node: 'gate', slot: 7 };
@@ -48,10 +48,10 @@ const cache = <T>() => {
 /** A book about policy red/p, whose pods run on `workers`. */
 const rig = (workers: readonly string[] = ['gate', 'worker']) => {
   const clock = new ManualClock();
-  const [policies, clusterPolicies, tunnels] = [cache<KeptPolicy>(), cache<KeptPolicy>(), cache<KeptTunnel>()];
-  const nodes = cache<KnownNode>();
+  const [policies, clusterPolicies, tunnels] = [cache<CachedPolicy>(), cache<CachedPolicy>(), cache<CachedTunnel>()];
+  const nodes = cache<CachedNode>();
   const silent = new Set<string>();
-  const book = new ProgressBook({
+  const book = new RolloutTracker({
     caches: { policies, clusterPolicies, tunnels, nodes },
     members: { nodes: () => workers },
     heartbeats: { stateOf: (node) => (silent.has(node) ? 'stale' : 'never') },
@@ -62,7 +62,7 @@ const rig = (workers: readonly string[] = ['gate', 'worker']) => {
   const view = projectPolicy(policyObject('red/p'));
   const ready = (node: string, isReady: boolean): void => {
     const conditions = [{ type: 'Ready', status: isReady ? 'True' : 'False' }];
-    nodes.set(node, knownNode({ metadata: { name: node }, status: { conditions } }));
+    nodes.set(node, cachedNode({ metadata: { name: node }, status: { conditions } }));
   };
   for (const node of new Set(['gate', ...workers])) ready(node, true);
   return {

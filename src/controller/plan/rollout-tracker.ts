@@ -1,5 +1,5 @@
 /**
- * ProgressBook tells how far kernels are with each policy: which change of it agents have to act on, which nodes that
+ * RolloutTracker tells how far kernels are with each policy: which change of it agents have to act on, which nodes that
  * concerns, and what their agents have reported. Agents act on the spec and on the binding in the status. A write of
  * ours that changes neither asks nothing of them, so a condition that is written never leads to another one.
  */
@@ -10,39 +10,39 @@ import type { NodeView, PolicyKey, PolicyView } from '../../core/cluster/view.ts
 import {
   anyRevision,
   hasReached,
-  type NodeProblem,
   type NodeProgress,
   type Progress,
+  type ReportedProblem,
 } from '../../core/status/programmed.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
-import type { Caches, KeptPolicy, KeptTunnel } from '../loop/caches.ts';
+import type { CachedPolicy, CachedTunnel, ControllerCaches } from '../loop/caches.ts';
 import { ChangedKeys } from '../loop/changed-keys.ts';
 import type { Members } from '../membership/members.ts';
 import type { Heartbeats } from './heartbeats.ts';
 
 /** What the book is kept from. */
-export interface ProgressDeps {
+export interface RolloutTrackerDeps {
   readonly caches: {
-    readonly policies: Pick<Caches['policies'], 'subscribe'>;
-    readonly clusterPolicies: Pick<Caches['clusterPolicies'], 'subscribe'>;
-    readonly tunnels: Pick<Caches['tunnels'], 'subscribe' | 'store'>;
-    readonly nodes: Pick<Caches['nodes'], 'subscribe' | 'store'>;
+    readonly policies: Pick<ControllerCaches['policies'], 'subscribe'>;
+    readonly clusterPolicies: Pick<ControllerCaches['clusterPolicies'], 'subscribe'>;
+    readonly tunnels: Pick<ControllerCaches['tunnels'], 'subscribe' | 'store'>;
+    readonly nodes: Pick<ControllerCaches['nodes'], 'subscribe' | 'store'>;
   };
   readonly members: Pick<Members, 'nodes'>;
   readonly heartbeats: Pick<Heartbeats, 'stateOf'>;
   readonly clock: Clock;
 }
 
-type Binding = Pick<PolicyStatus, 'eip' | 'node' | 'slot'>;
-type HeldEips = readonly { readonly ip: string }[];
+type StatusBinding = Pick<PolicyStatus, 'eip' | 'node' | 'slot'>;
+type ReportedEips = readonly { readonly ip: string }[];
 
 /** What agents have to act on in a policy, as text, and the revision of the object that was the first to say it. */
 interface Order {
   readonly uid: string;
   readonly text: string;
   readonly revision: string;
-  readonly binding: Binding;
+  readonly binding: StatusBinding;
 }
 
 /** Reports of many nodes that come together are looked at together. */
@@ -51,8 +51,8 @@ const windowMs = 100;
 const namesAgeMs = 5_000;
 
 /** The book of one process. Make it before the caches run. */
-export class ProgressBook {
-  readonly #deps: ProgressDeps;
+export class RolloutTracker {
+  readonly #deps: RolloutTrackerDeps;
   readonly #orderByKey = new Map<PolicyKey, Order>();
   /** key -> policy with a slot whose status does not say that all kernels hold it */
   readonly #awaited = new Map<PolicyKey, PolicyView>();
@@ -60,9 +60,9 @@ export class ProgressBook {
   readonly #reported: ChangedKeys<string>;
   readonly #reportedLately: ChangedKeys<string>;
   readonly #troubled: ChangedKeys<string>;
-  readonly #heldIn = new WeakMap<HeldEips, ReadonlySet<string>>();
+  readonly #heldIn = new WeakMap<ReportedEips, ReadonlySet<string>>();
 
-  constructor(deps: ProgressDeps) {
+  constructor(deps: RolloutTrackerDeps) {
     this.#deps = deps;
     this.#reported = new ChangedKeys(deps.clock, windowMs);
     this.#reportedLately = new ChangedKeys(deps.clock, namesAgeMs);
@@ -74,7 +74,7 @@ export class ProgressBook {
   }
 
   /** How far kernels are with a policy that was decided on at this generation and should have this binding. */
-  of({ key, kind }: PolicyView, generation: number, binding: Binding): Progress {
+  of({ key, kind }: PolicyView, generation: number, binding: StatusBinding): Progress {
     const order = this.#orderByKey.get(key);
     return {
       // As long as the object does not show what was decided, no kernel can hold it.
@@ -98,7 +98,7 @@ export class ProgressBook {
     };
   }
 
-  #takePolicy(change: StoreChange<KeptPolicy>): void {
+  #takePolicy(change: StoreChange<CachedPolicy>): void {
     const { view, identity, status = {} } = change.kind === 'put' ? change.value : change.previous;
     const { key, uid } = view;
     this.#awaited.delete(key);
@@ -116,7 +116,7 @@ export class ProgressBook {
     this.#orderByKey.set(key, { uid, text, revision, binding: status });
   }
 
-  #takeTunnel(change: StoreChange<KeptTunnel>): void {
+  #takeTunnel(change: StoreChange<CachedTunnel>): void {
     const [before, after] = [change.previous?.status, change.kind === 'put' ? change.value.status : undefined];
     const isNewlyHeard = !before?.lastHeartbeatTime && Boolean(after?.lastHeartbeatTime);
     const troublesOf = (report: EgressTunnelStatus['report']) => [problemsOf(report), report?.conflicts ?? []];
@@ -152,13 +152,13 @@ export class ProgressBook {
   }
 
   /** The gateway node first: what is wrong there concerns all traffic of the policy. */
-  #nodesOf(key: PolicyKey, { node: gatewayNode }: Binding): readonly string[] {
+  #nodesOf(key: PolicyKey, { node: gatewayNode }: StatusBinding): readonly string[] {
     const nodes = this.#deps.members.nodes(key);
     return gatewayNode ? [gatewayNode, ...nodes.filter((node) => node !== gatewayNode)] : nodes;
   }
 
   /** A node comes to hold both addresses of a pair in one step, so that either stands for both. */
-  #isHeld({ eip, node = '' }: Binding): boolean {
+  #isHeld({ eip, node = '' }: StatusBinding): boolean {
     const addresses = [eip?.ipv4 ?? '', eip?.ipv6 ?? ''].filter((ip) => ip !== '');
     if (addresses.length === 0) return true;
     const eips = this.#deps.caches.tunnels.store.get(node)?.status?.report?.eips ?? noEips;
@@ -180,13 +180,13 @@ export class ProgressBook {
     };
   }
 
-  #unreadyGatewayNode({ node }: Binding): string | undefined {
+  #unreadyGatewayNode({ node }: StatusBinding): string | undefined {
     return node && this.#deps.caches.nodes.store.get(node)?.isReady !== true ? node : undefined;
   }
 }
 
-const noProblems: readonly NodeProblem[] = [];
-const noEips: HeldEips = [];
+const noProblems: readonly ReportedProblem[] = [];
+const noEips: ReportedEips = [];
 
 /** How many are not listed says nothing about any policy, so it may grow and fall without anybody being asked. */
 const problemsOf = (report: EgressTunnelStatus['report']): Pick<NodeProgress, 'problems' | 'hasMoreProblems'> => ({
@@ -194,7 +194,7 @@ const problemsOf = (report: EgressTunnelStatus['report']): Pick<NodeProgress, 'p
   hasMoreProblems: (report?.unlistedProblems ?? 0) > 0,
 });
 
-const textOf = (generation: number, { eip, node, slot }: Binding): string =>
+const textOf = (generation: number, { eip, node, slot }: StatusBinding): string =>
   `${generation} ${eip?.ipv4 ?? ''} ${eip?.ipv6 ?? ''} ${node ?? ''} ${slot ?? ''}`;
 
 /** True when the status says that all kernels hold this generation. */

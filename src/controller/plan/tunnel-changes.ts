@@ -4,12 +4,12 @@ import { finalizers } from '../../api/names.ts';
 import { conditionsOf } from '../../core/status/conditions.ts';
 import { recordTunnel } from '../../core/status/record.ts';
 import type { TunnelPlan } from '../../core/tunnels/tunnels.ts';
-import { type Ownership, shows } from '../../runtime/kube/owned-status.ts';
-import type { KeptTunnel } from '../loop/caches.ts';
+import { type StatusOwnership, shows } from '../../runtime/kube/owned-status.ts';
+import type { CachedTunnel } from '../loop/caches.ts';
 import type { Change } from './change.ts';
 
 /** The part of the status of a tunnel that the plan decides; the parent, heartbeat and report are the agent's. */
-export const tunnelOwnership: Ownership<EgressTunnelStatus> = {
+export const tunnelOwnership: StatusOwnership<EgressTunnelStatus> = {
   fieldsOf: ({ phase, mark, tunnel }) => ({
     phase,
     mark,
@@ -24,7 +24,7 @@ export const tunnelOwnership: Ownership<EgressTunnelStatus> = {
  */
 export const tunnelChanges = (
   plan: TunnelPlan | undefined,
-  tunnel: KeptTunnel | undefined,
+  tunnel: CachedTunnel | undefined,
   now: Date,
 ): readonly Change<EgressTunnelStatus>[] => {
   if (tunnel === undefined) return plan === undefined ? [] : [{ kind: 'create' }];

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Turns } from './write-priority.ts';
+import { WritePriority } from './write-priority.ts';
 
 /** Turns after as many urgent writes at once. */
-const after = (urgent: number): Turns => {
-  const turns = new Turns();
+const after = (urgent: number): WritePriority => {
+  const turns = new WritePriority();
   for (let index = 0; index < urgent; index += 1) assert.equal(turns.waitMs(`urgent-${index}`, true, 0), 0);
   return turns;
 };

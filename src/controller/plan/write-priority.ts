@@ -1,5 +1,5 @@
 /**
- * Turns says which writes may go now. A write costs the API server several milliseconds of a core, so of a thousand new
+ * WritePriority says which writes may go now. A write costs the API server several milliseconds of a core, so of a thousand new
  * policies the last would get its EIP twice as late if each of the first were told at once that it is in force. Many
  * writes that packets wait for, within a second, are a burst; while it lasts, the others let them go first.
  */
@@ -13,7 +13,7 @@ const lookAgainMs = 500;
 const longestMs = 20_000;
 
 /** The turns of one kind of object. */
-export class Turns {
+export class WritePriority {
   /** When the last few urgent writes were made. */
   #urgentAtMs: readonly number[] = [];
   /** key -> since when its write has let others go first */

@@ -1,45 +1,45 @@
 /**
- * Writer carries changes out for one kind. Everything it sends names the uid of the object it means, so a write that
+ * ObjectWriter carries changes out for one kind. Everything it sends names the uid of the object it means, so a write that
  * comes too late changes nothing; losing such a race is normal and is told by `isLostRace`.
  */
 import { compareRevisions } from '../../core/status/revision.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { KubeClient } from '../../runtime/kube/client.ts';
-import { type AnyStatus, clearing, type Ownership } from '../../runtime/kube/owned-status.ts';
+import { type AnyStatus, clearing, type StatusOwnership } from '../../runtime/kube/owned-status.ts';
 import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
 import { assertNever } from '../../runtime/process/bug.ts';
-import { type Identity, identityOf, type Kept } from '../loop/caches.ts';
+import { type CachedObject, type Identity, identityOf } from '../loop/caches.ts';
 import type { Change } from './change.ts';
 
 /** What is written, and as whom. */
-export interface WriterOptions<Status extends AnyStatus> {
+export interface ObjectWriterOptions<Status extends AnyStatus> {
   readonly resource: Resource;
   readonly fieldManager: string;
   /** Put on by `create` and `hold`, taken off by `release`; undefined for kinds that we do not hold. */
   readonly finalizer: string | undefined;
-  readonly ownership: Ownership<Status>;
+  readonly ownership: StatusOwnership<Status>;
 }
 
 /** An object as the server answered our last write to it. */
-interface Answer<Status> {
+interface WriteAnswer<Status> {
   readonly identity: Identity;
   readonly status: Status | undefined;
 }
 
 /** The writer of one kind. */
-export class Writer<Status extends AnyStatus> {
+export class ObjectWriter<Status extends AnyStatus> {
   readonly #client: KubeClient;
-  readonly #options: WriterOptions<Status>;
+  readonly #options: ObjectWriterOptions<Status>;
   /** key -> the answer to our last write, until the cache has caught up with it */
-  readonly #answerByKey = new Map<string, Answer<Status>>();
+  readonly #answerByKey = new Map<string, WriteAnswer<Status>>();
 
-  constructor(client: KubeClient, options: WriterOptions<Status>) {
+  constructor(client: KubeClient, options: ObjectWriterOptions<Status>) {
     this.#client = client;
     this.#options = options;
   }
 
   /** The object as it is known best: as the cache has it, or as the server answered if the cache lags behind. */
-  latest<View>(key: string, kept: Kept<View, Status>): Kept<View, Status> {
+  latest<View>(key: string, kept: CachedObject<View, Status>): CachedObject<View, Status> {
     const answer = this.#answerByKey.get(key);
     if (answer === undefined) return kept;
     if (answer.identity.uid === kept.identity.uid && isNewer(answer.identity, kept.identity)) {

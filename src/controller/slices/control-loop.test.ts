@@ -5,10 +5,10 @@ import { keyOf, type Resource } from '../../runtime/kube/resource.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
-import type { Part } from '../loop/control-loop.ts';
+import type { ControlLoop } from '../loop/control-loop.ts';
 import { followMembers } from '../membership/members.ts';
-import { coreResources, type RunningPart, startPart } from '../testing.ts';
-import { slicesPart } from './control-loop.ts';
+import { coreResources, type RunningControlLoop, startControlLoop } from '../testing.ts';
+import { slicesLoop } from './control-loop.ts';
 
 const [, namespaces, pods] = coreResources as [Resource, Resource, Resource]; // The list has these three.
 const policies = resourceOf('EgressPolicy');
@@ -18,7 +18,7 @@ const clusterSlices = resourceOf('EgressClusterEndpointSlice');
 const shop = { podSelector: { matchLabels: { app: 'shop' } } };
 
 let server: TestApiServer;
-let running: RunningPart<Part> | undefined;
+let running: RunningControlLoop<ControlLoop> | undefined;
 beforeEach(async () => {
   const ours = Object.keys(kinds) as (keyof typeof kinds)[]; // Object.keys forgets that these are the names of kinds.
   server = await startTestApiServer({ resources: [...coreResources, ...ours.map(resourceOf)] });
@@ -29,10 +29,10 @@ afterEach(async () => {
   await server.stop();
 });
 
-const start = async (feature: object = {}): Promise<RunningPart<Part>> => {
+const start = async (feature: object = {}): Promise<RunningControlLoop<ControlLoop>> => {
   // Windows of a second pass in 50 ms.
-  running = await startPart({ access: server.access, feature, clock: fastClock(20) }, (deps) =>
-    slicesPart(deps, followMembers(deps.caches)),
+  running = await startControlLoop({ access: server.access, feature, clock: fastClock(20) }, (deps) =>
+    slicesLoop(deps, followMembers(deps.caches)),
   );
   return running;
 };

@@ -1,13 +1,13 @@
 /**
- * slicesPart keeps the endpoint slices of all policies. Members and KnownSlices tell of every change; the policies that
+ * slicesLoop keeps the endpoint slices of all policies. Members and SliceIndex tell of every change; the policies that
  * changed are gathered for a moment and then worked off one by one.
  */
 import type { PolicyKey } from '../../core/cluster/view.ts';
 import { Controller } from '../../runtime/control/controller.ts';
 import { ChangedKeys } from '../loop/changed-keys.ts';
-import type { Part, PartDeps } from '../loop/control-loop.ts';
+import type { ControlLoop, ControlLoopDeps } from '../loop/control-loop.ts';
 import type { Members } from '../membership/members.ts';
-import { KnownSlices } from './known-slices.ts';
+import { SliceIndex } from './known-slices.ts';
 import { reconcileSlices } from './reconcile.ts';
 
 /** The slices of a policy whose pods come and go are written at most so often; they are not on the packet path. */
@@ -16,10 +16,10 @@ const windowMs = 100;
 const workers = 8;
 
 /** Makes the part. It follows the caches from now on, so that a new leader starts at once; it writes only while it runs. */
-export const slicesPart = (deps: PartDeps, members: Members): Part => {
+export const slicesLoop = (deps: ControlLoopDeps, members: Members): ControlLoop => {
   const { caches, client, clock, config } = deps;
   const log = deps.log.child({ component: 'slices' });
-  const known = new KnownSlices();
+  const known = new SliceIndex();
   const changed = new ChangedKeys<PolicyKey>(clock, windowMs);
   members.subscribe((policies) => changed.add(policies));
   for (const cache of [caches.slices, caches.clusterSlices]) {

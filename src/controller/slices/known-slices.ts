@@ -1,12 +1,12 @@
 /**
- * KnownSlices are the slices as the caches show them, by policy. It also tells when the caches show something that was
+ * SliceIndex are the slices as the caches show them, by policy. It also tells when the caches show something that was
  * just written: work on a policy ends only then, so the next work on it never packs from an older state. Otherwise a
  * pod that comes a millisecond after another could be put into a second slice while it is already in the first.
  */
 import type { PolicyKey } from '../../core/cluster/view.ts';
 import type { StoreChange } from '../../runtime/kube/store.ts';
 import { type Clock, wait } from '../../runtime/process/clock.ts';
-import type { KeptSlice } from '../loop/caches.ts';
+import type { CachedSlice } from '../loop/caches.ts';
 import { policyOfSlice } from './slice-object.ts';
 
 /** One write that the caches have to show: this generation of this object, or that the object is gone. */
@@ -17,9 +17,9 @@ export interface Write {
   readonly generation: number | 'gone';
 }
 
-export class KnownSlices {
+export class SliceIndex {
   /** key of the slice -> slice */
-  readonly #sliceByKey = new Map<string, KeptSlice>();
+  readonly #sliceByKey = new Map<string, CachedSlice>();
   readonly #keysByPolicy = new Map<PolicyKey, Set<string>>();
   /** Writes that are waited for, each with what ends the wait. */
   readonly #awaited = new Map<Write, () => void>();
@@ -30,12 +30,12 @@ export class KnownSlices {
   }
 
   /** The slices of a policy; empty when it has none. */
-  of(policy: PolicyKey): KeptSlice[] {
+  of(policy: PolicyKey): CachedSlice[] {
     return [...(this.#keysByPolicy.get(policy) ?? [])].flatMap((key) => this.#sliceByKey.get(key) ?? []);
   }
 
   /** Takes a change of the caches and returns the policies that it concerns. */
-  take(change: StoreChange<KeptSlice>): PolicyKey[] {
+  take(change: StoreChange<CachedSlice>): PolicyKey[] {
     const { key } = change;
     const value = change.kind === 'put' ? change.value : undefined;
     const before = this.#ownerOf(key);

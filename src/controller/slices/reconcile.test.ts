@@ -10,7 +10,7 @@ import { ManualClock, systemClock } from '../../runtime/process/clock.ts';
 import { createLog } from '../../runtime/process/log.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import { KnownSlices } from './known-slices.ts';
+import { SliceIndex } from './known-slices.ts';
 import { reconcileSlices } from './reconcile.ts';
 
 const slices = resourceOf('EgressEndpointSlice');
@@ -22,12 +22,12 @@ const { signal } = new AbortController();
 let server: TestApiServer;
 let client: KubeClient;
 let clock: ManualClock;
-let known: KnownSlices;
+let known: SliceIndex;
 beforeEach(async () => {
   server = await startTestApiServer({ resources: [slices] });
   client = createKubeClient({ access: server.access, userAgent: 'test', clock: systemClock, random: Math.random });
   clock = new ManualClock();
-  known = new KnownSlices();
+  known = new SliceIndex();
 });
 afterEach(async () => {
   await client.close();

@@ -9,8 +9,8 @@ import type { KubeClient } from '../../runtime/kube/client.ts';
 import { keyOf, refKey } from '../../runtime/kube/resource.ts';
 import type { Clock } from '../../runtime/process/clock.ts';
 import type { Log } from '../../runtime/process/log.ts';
-import type { KeptSlice } from '../loop/caches.ts';
-import type { KnownSlices, Write } from './known-slices.ts';
+import type { CachedSlice } from '../loop/caches.ts';
+import type { SliceIndex, Write } from './known-slices.ts';
 import { isMarkedFor, sliceObject, sliceOf, slicePrefixOf, sliceResourceOf } from './slice-object.ts';
 
 /** The name under which slices are applied. */
@@ -31,7 +31,7 @@ export interface SlicesOfPolicy {
   readonly key: PolicyKey;
   /** Undefined when it is gone; then its slices go. */
   readonly policy: PolicyView | undefined;
-  readonly existing: readonly KeptSlice[];
+  readonly existing: readonly CachedSlice[];
   readonly wanted: readonly Endpoint[];
   /** The most endpoints in one slice. */
   readonly limit: number;
@@ -49,7 +49,7 @@ export const changesOf = ({ policy, existing, wanted, limit }: Omit<SlicesOfPoli
 /** Writes the changes. Ends when the caches show them, or asks to look again when they do not in time. */
 export const reconcileSlices = async (
   { client, clock, log }: SlicesDeps,
-  known: KnownSlices,
+  known: SliceIndex,
   state: SlicesOfPolicy,
   signal: AbortSignal,
 ): Promise<ReconcileResult> => {
@@ -92,7 +92,7 @@ const applySlice = async (
 /** Removes the slice that the caches show. One that was changed in the meantime stays, and the caches will tell of it. */
 const removeSlice = async (
   client: KubeClient,
-  identity: KeptSlice['identity'],
+  identity: CachedSlice['identity'],
   signal: AbortSignal,
 ): Promise<Write[]> => {
   const { name, namespace, uid, resourceVersion } = identity;

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { PolicyView } from '../../core/cluster/view.ts';
 import { projectClusterPolicy, projectPolicy } from '../../core/project/index.ts';
 import { policyObject } from '../../core/testing/objects.ts';
-import type { KeptSlice } from '../loop/caches.ts';
+import type { CachedSlice } from '../loop/caches.ts';
 import { changesOf } from './reconcile.ts';
 import { isMarkedFor, policyOfSlice, sliceObject, slicePrefixOf } from './slice-object.ts';
 
@@ -12,7 +12,7 @@ const policyOf = (key: string, uid = 'first'): PolicyView =>
 const endpoint = { ns: 'red', pod: 'p', ipv4: ['10.244.0.1'], ipv6: [], node: 'a' };
 
 /** The slice as it is kept after it was written for a policy. */
-const kept = (policy: PolicyView, change: Partial<KeptSlice> = {}): KeptSlice => {
+const kept = (policy: PolicyView, change: Partial<CachedSlice> = {}): CachedSlice => {
   const { metadata, endpoints } = sliceObject(policy, { name: `${policy.name}-00001`, endpoints: [endpoint] });
   return {
     identity: {

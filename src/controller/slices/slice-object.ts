@@ -6,7 +6,7 @@ import type { Endpoint } from '../../core/slices/endpoints.ts';
 import type { Slice } from '../../core/slices/slices.ts';
 import { hashText } from '../../core/values/hash.ts';
 import { apiVersionOf, type KubeObject, type OwnerReference, type Resource } from '../../runtime/kube/resource.ts';
-import type { KeptSlice } from '../loop/caches.ts';
+import type { CachedSlice } from '../loop/caches.ts';
 
 /** A slice as it is written. */
 export type SliceObject = KubeObject & { readonly endpoints: readonly Endpoint[] };
@@ -28,7 +28,7 @@ export const sliceObject = (policy: PolicyView, { name, endpoints }: Slice): Sli
 });
 
 /** The slice as core packs it. What the API server leaves out is filled in, so that endpoints can be compared. */
-export const sliceOf = ({ identity, endpoints }: KeptSlice): Slice => ({
+export const sliceOf = ({ identity, endpoints }: CachedSlice): Slice => ({
   name: identity.name,
   endpoints: endpoints.map(({ ns = '', pod = '', ipv4 = [], ipv6 = [], node = '' }) => ({ ns, pod, ipv4, ipv6, node })),
 });
@@ -37,14 +37,14 @@ export const sliceOf = ({ identity, endpoints }: KeptSlice): Slice => ({
  * The policy that a slice belongs to: its owner, or the label where the owner is gone. A slice that has neither belongs
  * to a policy with an empty name, which cannot exist, so it is removed like the slices of a policy that is gone.
  */
-export const policyOfSlice = ({ identity: { namespace }, owners, policy }: KeptSlice): PolicyKey => {
+export const policyOfSlice = ({ identity: { namespace }, owners, policy }: CachedSlice): PolicyKey => {
   const kind = namespace === undefined ? 'EgressClusterPolicy' : 'EgressPolicy';
   const owner = owners.find((one) => one.kind === kind && one.apiVersion === ownerVersion);
   return policyKey(namespace, owner?.name ?? policy ?? '');
 };
 
 /** True when owner, label and generateName of a slice are as they are written. */
-export const isMarkedFor = ({ owners, policy: label, generateName }: KeptSlice, policy: PolicyView): boolean => {
+export const isMarkedFor = ({ owners, policy: label, generateName }: CachedSlice, policy: PolicyView): boolean => {
   const wanted = ownerOf(policy);
   const owner = owners.find(({ uid }) => uid === policy.uid);
   return (

@@ -5,8 +5,8 @@ import { taints } from '../../api/names.ts';
 import { coreResource, type KubeObject } from '../../runtime/kube/resource.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
-import { coreResources, startPart } from '../testing.ts';
-import { startupTaintPart } from './control-loop.ts';
+import { coreResources, startControlLoop } from '../testing.ts';
+import { startupTaintLoop } from './control-loop.ts';
 
 const nodes = coreResource('nodes', 'Node', false);
 const tunnels = resourceOf('EgressTunnel');
@@ -37,7 +37,7 @@ const putTunnel = (name: string, phase: string, lastHeartbeatTime: string): void
 const taintsOf = (name: string): unknown[] => Object(server.read(nodes, name)).spec.taints;
 
 const withPart = async (work: (writes: () => number) => Promise<void>): Promise<void> => {
-  const running = await startPart({ access: server.access }, startupTaintPart);
+  const running = await startControlLoop({ access: server.access }, startupTaintLoop);
   try {
     await work(running.writes);
   } finally {

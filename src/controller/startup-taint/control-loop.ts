@@ -1,5 +1,5 @@
 /**
- * startupTaintPart takes the start-up taint off nodes whose agent is ready. Whoever makes nodes puts it there (the kubelet, a node pool), so
+ * startupTaintLoop takes the start-up taint off nodes whose agent is ready. Whoever makes nodes puts it there (the kubelet, a node pool), so
  * that no pod is scheduled to a node that has no rules yet. The controller does it and not the agent: an agent has no right on nodes.
  */
 import { taints } from '../../api/names.ts';
@@ -8,14 +8,14 @@ import { type Watch, watch } from '../../runtime/control/watch.ts';
 import { isInvalid, isNotFound } from '../../runtime/kube/api-error.ts';
 import type { JsonPatchOperation } from '../../runtime/kube/client.ts';
 import { coreResource } from '../../runtime/kube/resource.ts';
-import type { KeptTunnel, KnownNode } from '../loop/caches.ts';
-import type { Part, PartDeps } from '../loop/control-loop.ts';
+import type { CachedNode, CachedTunnel } from '../loop/caches.ts';
+import type { ControlLoop, ControlLoopDeps } from '../loop/control-loop.ts';
 
 const nodeResource = coreResource('nodes', 'Node', false);
 const againMs = 500;
 
 /** Makes the part. */
-export const startupTaintPart = (deps: PartDeps): Part => {
+export const startupTaintLoop = (deps: ControlLoopDeps): ControlLoop => {
   const { caches, client, metrics } = deps;
   const log = deps.log.child({ component: 'startup-taint' });
   const reconcile = async (name: string, signal: AbortSignal): Promise<ReconcileResult> => {
@@ -48,10 +48,10 @@ export const startupTaintPart = (deps: PartDeps): Part => {
   };
 };
 
-const tainted = (name: string, { startupTaints }: KnownNode): string[] => (startupTaints.length === 0 ? [] : [name]);
+const tainted = (name: string, { startupTaints }: CachedNode): string[] => (startupTaints.length === 0 ? [] : [name]);
 
 /** Every agent writes its tunnel every few seconds, and next to no node has the taint. */
-const tunnelsOfTainted = ({ caches }: PartDeps): Watch => ({
+const tunnelsOfTainted = ({ caches }: ControlLoopDeps): Watch => ({
   name: 'tunnels',
   synced: caches.tunnels.synced,
   presentKeys: () => [],
@@ -66,11 +66,11 @@ const tunnelsOfTainted = ({ caches }: PartDeps): Watch => ({
  * True when the tunnel is in use, which takes an agent whose table is in force, and its report is younger than the node: a node
  * that is made anew under the name of another one is not ready because that one was.
  */
-const isReady = (node: KnownNode, tunnel: KeptTunnel | undefined): boolean =>
+const isReady = (node: CachedNode, tunnel: CachedTunnel | undefined): boolean =>
   tunnel?.status?.phase === 'Ready' && Date.parse(tunnel.status.lastHeartbeatTime ?? '') > node.createdAtMs;
 
 /** Takes our taints off, the last one first, if they still are where they were. */
-const removalOf = ({ startupTaints }: KnownNode): JsonPatchOperation[] =>
+const removalOf = ({ startupTaints }: CachedNode): JsonPatchOperation[] =>
   startupTaints.toReversed().flatMap((place): JsonPatchOperation[] => {
     const path = `/spec/taints/${place}`;
     return [

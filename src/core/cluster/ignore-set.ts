@@ -31,7 +31,7 @@ export interface ClusterFacts {
   readonly custom: readonly string[];
 }
 
-type Status = Required<
+type IgnoreSetStatus = Required<
   Pick<
     EgressClusterInfoStatus,
     'podCidrMode' | 'clusterIP' | 'nodeIP' | 'apiServer' | 'podCIDR' | 'extraCidr' | 'egressIgnoreCIDR'
@@ -40,7 +40,7 @@ type Status = Required<
 
 /** The status of EgressClusterInfo without conditions, and what was not found; empty findings mean all was. */
 export interface IgnoreSet {
-  readonly status: Status;
+  readonly status: IgnoreSetStatus;
   readonly detected: Finding;
   readonly missing: readonly Finding[];
 }
@@ -53,10 +53,10 @@ export const ignoreSetOf = (spec: EgressClusterInfoSpec, facts: ClusterFacts): I
   const apiServer = listsOf(readable(facts.apiServers));
   const services = autoDetect.clusterIP ? serviceRanges(facts, missing) : [];
   const { mode, byName } = podRanges(autoDetect.podCidrMode, facts, missing);
-  const status: Status = {
+  const status: IgnoreSetStatus = {
     podCidrMode: mode,
     clusterIP: listsOf(readable(services)),
-    nodeIP: byNameSorted(nodeIps.map(({ name, addresses }): [string, Lists] => [name, ipLists(addresses)])),
+    nodeIP: byNameSorted(nodeIps.map(({ name, addresses }): [string, CidrsByFamily] => [name, ipLists(addresses)])),
     apiServer,
     podCIDR: byNameSorted([...byName].map(([name, cidrs]) => [name, listsOf(readable(cidrs))])),
     extraCidr: [...extraCidr],
@@ -112,7 +112,7 @@ const podRanges = (
   }
 };
 
-interface Lists {
+interface CidrsByFamily {
   readonly ipv4: string[];
   readonly ipv6: string[];
 }
@@ -127,13 +127,13 @@ const readable = (texts: readonly string[]): IntervalSet => {
 };
 
 // Addresses and CIDRs, no ranges, as the API promises: whoever reads the status need not know them.
-const listsOf = (set: IntervalSet): Lists => ({
+const listsOf = (set: IntervalSet): CidrsByFamily => ({
   ipv4: cidrCover(ofFamily(set, 4)).map((cidr) => cidr.replace(/\/32$/, '')),
   ipv6: cidrCover(ofFamily(set, 6)).map((cidr) => cidr.replace(/\/128$/, '')),
 });
 
 // Addresses of nodes are listed one by one, as people look for them; a merged range would hide them.
-const ipLists = (ips: readonly Ip[]): Lists => {
+const ipLists = (ips: readonly Ip[]): CidrsByFamily => {
   const sorted = [...new Set(ips)].toSorted(compareIps);
   return {
     ipv4: sorted.filter((ip) => !ip.includes(':')),
@@ -141,5 +141,5 @@ const ipLists = (ips: readonly Ip[]): Lists => {
   };
 };
 
-const byNameSorted = (entries: readonly (readonly [string, Lists])[]): Record<string, Lists> =>
+const byNameSorted = (entries: readonly (readonly [string, CidrsByFamily])[]): Record<string, CidrsByFamily> =>
   Object.fromEntries(entries.toSorted(([a], [b]) => compareText(a, b)));

@@ -10,7 +10,7 @@ import { contains, familyOf, type IntervalSet, type Ip, isIpv4 } from '../ip/ind
 import { canReach, endsOf } from '../node/tunnel-ends.ts';
 import type { Plan } from '../plan/plan.ts';
 import type { PolicyPlan } from '../plan/policy-plan.ts';
-import { outcomeOf, type PacketOutcome, type Site, type Unavailability } from '../policies/outcome.ts';
+import { outcomeOf, type PacketOutcome, type SourceNode, type Unavailability } from '../policies/outcome.ts';
 import { indexPolicies, isSource, policiesOfPod } from '../policies/policy-index.ts';
 import { precedenceSentence } from '../policies/precedence.ts';
 import { isInUse } from '../tunnels/tunnels.ts';
@@ -196,7 +196,7 @@ const lack = (key: PolicyKey, binding: PolicyPlan['binding'], because: Unavailab
 const noEip: Eip = { ipv4: undefined, ipv6: undefined };
 
 /** The node of a pod as the plan sees it. A pod that is on no node yet is taken to reach every gateway node. */
-const siteIn = (view: ClusterView, plan: Plan, node: string | undefined): Site => {
+const siteIn = (view: ClusterView, plan: Plan, node: string | undefined): SourceNode => {
   const viewByNode = new Map(view.tunnels.map((tunnel) => [tunnel.node, tunnel]));
   const facts = plan.tunnels.map((tunnel) => {
     const { createdAtMs = Number.MAX_SAFE_INTEGER, parent = noEip } = viewByNode.get(tunnel.node) ?? {};

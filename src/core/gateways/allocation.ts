@@ -14,7 +14,7 @@ import type {
   PolicyView,
 } from '../cluster/view.ts';
 import { hashPair, hashText } from '../values/hash.ts';
-import { type Holders, openBook, type Pair, type PairBook, sharesAddress } from './eip-pairs.ts';
+import { type Holders, openPairTable, type Pair, type PairTable, sharesAddress } from './eip-pairs.ts';
 import type { GatewayPools } from './pools.ts';
 
 /** A policy that asks a gateway for an EIP. */
@@ -31,10 +31,10 @@ export interface Allocation {
 }
 
 /** A gateway while a plan is made: what its decisions look at. */
-interface Round {
+interface AllocationState {
   readonly gateway: GatewayView;
   readonly spec: GatewaySpecView;
-  readonly book: PairBook;
+  readonly book: PairTable;
   readonly seed: string;
   /** The default EIP that the gateway names. */
   readonly defaultPair: Pair | undefined;
@@ -55,8 +55,8 @@ export const keepEips = (
   holders: Holders,
   seed: string,
 ): (() => Allocation) => {
-  const book = openBook(gateway.name, pools, holders);
-  const round: Round = {
+  const book = openPairTable(gateway.name, pools, holders);
+  const round: AllocationState = {
     gateway,
     spec,
     book,
@@ -88,18 +88,18 @@ export const keepEips = (
 };
 
 /** The default EIP is a pair from the start, so that nobody else gets a half of it. */
-const formDefault = (eip: Eip, book: PairBook): Pair | undefined => {
+const formDefault = (eip: Eip, book: PairTable): Pair | undefined => {
   const ipv4 = eip.ipv4 !== undefined && book.isFree(eip.ipv4) ? eip.ipv4 : undefined;
   const ipv6 = eip.ipv6 !== undefined && book.isFree(eip.ipv6) ? eip.ipv6 : undefined;
   return ipv4 === undefined && ipv6 === undefined ? undefined : book.form({ ipv4, ipv6 });
 };
 
-const keep = ({ policy, spec }: Applicant, round: Round): Pair | undefined => {
+const keep = ({ policy, spec }: Applicant, round: AllocationState): Pair | undefined => {
   const { book } = round;
   const recorded = book.usableOf(policy.recorded.eip);
   if (recorded.ipv4 === undefined && recorded.ipv6 === undefined) return undefined;
   const { address } = spec;
-  if (address.kind === 'given' && !isWhatIsAsked(address.eip, recorded, book)) return undefined;
+  if (address.kind === 'given' && !isAsRequested(address.eip, recorded, book)) return undefined;
   const { defaultPair } = round;
   if (wantsDefault(spec) && defaultPair !== undefined && !sharesAddress(recorded, defaultPair)) return undefined;
   const pair = join(recorded, book);
@@ -109,14 +109,14 @@ const keep = ({ policy, spec }: Applicant, round: Round): Pair | undefined => {
 };
 
 /** True when the record has every address that was asked for, and nobody older has paired one of them otherwise. */
-const isWhatIsAsked = (asked: Eip, recorded: Eip, book: PairBook): boolean => {
+const isAsRequested = (asked: Eip, recorded: Eip, book: PairTable): boolean => {
   if (asked.ipv4 !== undefined && asked.ipv4 !== recorded.ipv4) return false;
   if (asked.ipv6 !== undefined && asked.ipv6 !== recorded.ipv6) return false;
   return isPairable(asked, book);
 };
 
 /** True when both addresses are in one pair, or can be; one address alone always can. */
-const isPairable = ({ ipv4, ipv6 }: Eip, book: PairBook): boolean => {
+const isPairable = ({ ipv4, ipv6 }: Eip, book: PairTable): boolean => {
   if (ipv4 === undefined || ipv6 === undefined) return true;
   const [pair4, pair6] = [book.of(ipv4), book.of(ipv6)];
   if (pair4 !== undefined && pair6 !== undefined) return pair4 === pair6;
@@ -124,14 +124,14 @@ const isPairable = ({ ipv4, ipv6 }: Eip, book: PairBook): boolean => {
 };
 
 /** The pair of these addresses. Where two records disagree about a pair, the older policy has formed it already. */
-const join = ({ ipv4, ipv6 }: Eip, book: PairBook): Pair => {
+const join = ({ ipv4, ipv6 }: Eip, book: PairTable): Pair => {
   const pair = book.of(ipv4) ?? (ipv4 === undefined || book.of(ipv6)?.ipv4 === undefined ? book.of(ipv6) : undefined);
   if (pair === undefined) return book.form({ ipv4, ipv6: book.of(ipv6) === undefined ? ipv6 : undefined });
   book.extend(pair, { ipv4, ipv6 });
   return pair;
 };
 
-const give = (policy: PolicyView, address: AddressRequest, round: Round): Decided<Pair> => {
+const give = (policy: PolicyView, address: AddressRequest, round: AllocationState): Decided<Pair> => {
   const { gateway, book } = round;
   if (gateway.isDeleting) {
     return refusedWith('GatewayDeleting', `Gateway ${gateway.name} of policy ${policy.key} is being deleted.`);
@@ -139,14 +139,14 @@ const give = (policy: PolicyView, address: AddressRequest, round: Round): Decide
   if (!book.hasIpv4 && !book.hasIpv6) {
     return refusedWith('PoolEmpty', `Gateway ${gateway.name} of policy ${policy.key} has no addresses.`);
   }
-  if (address.kind === 'given') return giveAsked(policy, address.eip, round);
+  if (address.kind === 'given') return giveRequested(policy, address.eip, round);
   const pair = address.kind === 'allocated' ? chosen(policy, address.allocator, round) : undefined;
   return pair === undefined
     ? refusedWith('PoolEmpty', `Gateway ${gateway.name} of policy ${policy.key} has no address that is free to use.`)
     : decided(pair);
 };
 
-const giveAsked = (policy: PolicyView, asked: Eip, { gateway, book }: Round): Decided<Pair> => {
+const giveRequested = (policy: PolicyView, asked: Eip, { gateway, book }: AllocationState): Decided<Pair> => {
   for (const ip of [asked.ipv4, asked.ipv6]) {
     if (ip === undefined || book.of(ip) !== undefined || book.isFree(ip)) continue;
     return refusedWith(
@@ -164,7 +164,7 @@ const giveAsked = (policy: PolicyView, asked: Eip, { gateway, book }: Round): De
 const chosen = (
   policy: PolicyView,
   allocator: 'default' | 'rr' | 'random' | 'limit',
-  round: Round,
+  round: AllocationState,
 ): Pair | undefined => {
   const { book, spec } = round;
   switch (allocator) {
@@ -186,35 +186,35 @@ const wantsDefault = ({ address }: PolicySpecView): boolean =>
   address.kind === 'allocated' && address.allocator === 'default';
 
 /** The EIP that most of the policies have which want the default. */
-const usualDefault = (book: PairBook, policy: PolicyView): Pair | undefined =>
+const usualDefault = (book: PairTable, policy: PolicyView): Pair | undefined =>
   best(book, policy, ({ policies }) => {
     const many = policies.filter(({ spec }) => spec !== undefined && wantsDefault(spec)).length;
     return many > 0 ? many : undefined;
   });
 
-const drawn = ({ uid }: PolicyView, { book, seed }: Round): Pair | undefined =>
+const drawn = ({ uid }: PolicyView, { book, seed }: AllocationState): Pair | undefined =>
   book.drawn(hashPair(hashText(seed), hashText(uid)));
 
 /** An EIP that no policy has; the default EIP comes last, because policies that ask for nothing will share it. */
-const unused = ({ book, defaultPair }: Round): Pair | undefined => {
+const unused = ({ book, defaultPair }: AllocationState): Pair | undefined => {
   const eip = book.nextFree();
   if (eip !== undefined) return book.form(eip);
   return defaultPair?.policies.length === 0 ? defaultPair : undefined;
 };
 
-const leastUsed = (book: PairBook, policy: PolicyView): Pair | undefined =>
+const leastUsed = (book: PairTable, policy: PolicyView): Pair | undefined =>
   best(book, policy, ({ policies }) => -policies.length);
 
-const mostUsedBelow = (limit: number, book: PairBook, policy: PolicyView): Pair | undefined =>
+const mostUsedBelow = (limit: number, book: PairTable, policy: PolicyView): Pair | undefined =>
   best(book, policy, ({ policies }) => (policies.length < limit ? policies.length : undefined));
 
-const anyUsed = (book: PairBook, policy: PolicyView): Pair | undefined => best(book, policy, () => 0);
+const anyUsed = (book: PairTable, policy: PolicyView): Pair | undefined => best(book, policy, () => 0);
 
 /**
  * The pair in use with the highest score; undefined is no candidate. The uid of the policy decides between equals, so
  * that neither the order of events nor that of names does.
  */
-const best = (book: PairBook, policy: PolicyView, scoreOf: (pair: Pair) => number | undefined): Pair | undefined => {
+const best = (book: PairTable, policy: PolicyView, scoreOf: (pair: Pair) => number | undefined): Pair | undefined => {
   const subject = hashText(policy.uid);
   let found: { pair: Pair; score: number; tie: number } | undefined;
   for (const pair of book.pairs) {

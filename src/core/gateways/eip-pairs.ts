@@ -38,7 +38,7 @@ export interface Pair {
 export type Holders = Map<Ip, string>;
 
 /** The book of one gateway. */
-export interface PairBook {
+export interface PairTable {
   /** In the order in which they were formed. */
   readonly pairs: readonly Pair[];
   readonly hasIpv4: boolean;
@@ -62,7 +62,7 @@ export interface PairBook {
 }
 
 /** Opens the book of a gateway. */
-export const openBook = (gateway: string, pools: GatewayPools, holders: Holders): PairBook => {
+export const openPairTable = (gateway: string, pools: GatewayPools, holders: Holders): PairTable => {
   const { written, usable, offered } = pools;
   const hasIpv4 = written.ipv4.intervals.length > 0;
   const hasIpv6 = written.ipv6.intervals.length > 0;
@@ -101,7 +101,7 @@ export const openBook = (gateway: string, pools: GatewayPools, holders: Holders)
     hold(pair.ipv6, pair);
   };
 
-  const book: PairBook = {
+  const book: PairTable = {
     pairs,
     hasIpv4,
     hasIpv6,

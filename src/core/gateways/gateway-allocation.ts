@@ -8,9 +8,9 @@ import { nodeGroupKey } from '../ownership/node-group.ts';
 import { isSameList } from '../values/equality.ts';
 import { type Applicant, keepEips } from './allocation.ts';
 import { eipText, type Holders, type Pair } from './eip-pairs.ts';
-import { type GatewayNode, type Load, type Place, placeAll } from './placement.ts';
+import { type GatewayNode, type Load, type Placement, placeAll } from './placement.ts';
 import type { GatewayPools } from './pools.ts';
-import type { Demand } from './requests.ts';
+import type { GatewayRequests } from './requests.ts';
 
 /** A node of the cluster with its labels, and what it was made from. */
 export interface LabelledNode extends GatewayNode {
@@ -30,7 +30,7 @@ export interface Granted {
  * What a gateway did, and what it was asked. The same value stays while it would do the same: what it was given by then is
  * on the records of its policies, so those may be other values than its applicants.
  */
-export interface Served extends Demand {
+export interface GatewayAllocation extends GatewayRequests {
   readonly pools: GatewayPools | undefined;
   readonly seed: string;
   /** The nodes it selects, in the order of `nodes`. */
@@ -39,13 +39,13 @@ export interface Served extends Demand {
   readonly others: readonly GatewayNode[];
   /** The oldest policy first. */
   readonly granted: ReadonlyMap<PolicyKey, Granted>;
-  readonly places: ReadonlyMap<Load, Place>;
+  readonly places: ReadonlyMap<Load, Placement>;
   readonly refused: ReadonlyMap<PolicyKey, Finding>;
 }
 
 /** What a gateway did, and the policies that it would do the same for. */
-export interface Service {
-  readonly served: Served;
+export interface RepeatedAllocation {
+  readonly served: GatewayAllocation;
   readonly applicants: readonly Applicant[];
 }
 
@@ -53,22 +53,22 @@ export interface Service {
  * Serves all policies. Demands are sorted by the age of their gateways: the older one keeps an address that two have.
  * `lastOf` gives what a gateway did last; a gateway that is asked the same again is not asked, and that very value stays.
  */
-export const serveAll = (
-  demands: readonly Demand[],
+export const allocateAll = (
+  demands: readonly GatewayRequests[],
   poolsByGateway: ReadonlyMap<string, GatewayPools>,
   nodes: readonly LabelledNode[],
   seed: string,
-  lastOf: (gateway: string) => Service | undefined = () => undefined,
-): readonly Service[] => {
+  lastOf: (gateway: string) => RepeatedAllocation | undefined = () => undefined,
+): readonly RepeatedAllocation[] => {
   const holders: Holders = new Map();
-  const begun = demands.map(({ gateway, applicants }): (() => Served) => {
+  const begun = demands.map(({ gateway, applicants }): (() => GatewayAllocation) => {
     const { spec, name } = gateway;
     const pools = poolsByGateway.get(name);
     const own = spec === undefined ? [] : nodes.filter(({ labels }) => matches(spec.nodes, labels));
     const others = nodes.filter((node) => node.held.size > 0 && !own.includes(node));
-    const asked: Asked = { gateway, applicants, pools, seed, nodes: own, others };
+    const asked: AllocationInput = { gateway, applicants, pools, seed, nodes: own, others };
     const last = lastOf(name);
-    if (last !== undefined && isAskedAgain(last, asked)) return () => last.served;
+    if (last !== undefined && isSameAllocation(last, asked)) return () => last.served;
     if (spec === undefined || pools === undefined) return () => ({ ...asked, ...nothing });
     const wantsEip = applicants.filter((applicant) => applicant.spec.address.kind !== 'nodeIp');
     const allocate = keepEips(gateway, spec, pools, wantsEip, holders, seed);
@@ -77,18 +77,18 @@ export const serveAll = (
   return begun.map((finish, index) => ({ served: finish(), applicants: demands[index]?.applicants ?? [] }));
 };
 
-type Asked = Pick<Served, 'gateway' | 'applicants' | 'pools' | 'seed' | 'nodes' | 'others'>;
-type Done = Pick<Served, 'granted' | 'places' | 'refused'>;
+type AllocationInput = Pick<GatewayAllocation, 'gateway' | 'applicants' | 'pools' | 'seed' | 'nodes' | 'others'>;
+type AllocationOutput = Pick<GatewayAllocation, 'granted' | 'places' | 'refused'>;
 
-const nothing: Done = { granted: new Map(), places: new Map(), refused: new Map() };
+const nothing: AllocationOutput = { granted: new Map(), places: new Map(), refused: new Map() };
 
 /**
  * True when the answer can only be the same. For a gateway that is alone it depends on nothing but these; and what it gave
  * to policies it gives again when all of them have it on record, which is how a plan after a restart is the plan before it.
  */
-const isAskedAgain = (
-  { served, applicants: known }: Service,
-  { gateway, applicants, pools, seed, nodes, others }: Asked,
+const isSameAllocation = (
+  { served, applicants: known }: RepeatedAllocation,
+  { gateway, applicants, pools, seed, nodes, others }: AllocationInput,
 ): boolean =>
   pools?.isAlone === true &&
   served.gateway === gateway &&
@@ -99,7 +99,10 @@ const isAskedAgain = (
   (isSameList(known, applicants) || isOnRecord(served, applicants));
 
 /** True when these are the same policies with the same wishes, and all have on record what they were given. */
-const isOnRecord = ({ gateway, applicants, granted, places, refused }: Served, now: readonly Applicant[]): boolean =>
+const isOnRecord = (
+  { gateway, applicants, granted, places, refused }: GatewayAllocation,
+  now: readonly Applicant[],
+): boolean =>
   refused.size === 0 &&
   !gateway.isDeleting &&
   applicants.length === now.length &&
@@ -114,10 +117,10 @@ const isOnRecord = ({ gateway, applicants, granted, places, refused }: Served, n
   });
 
 const serve = (
-  { gateway, applicants, nodes, others }: Asked,
+  { gateway, applicants, nodes, others }: AllocationInput,
   spec: GatewaySpecView,
   { pairs, decisions }: ReturnType<ReturnType<typeof keepEips>>,
-): Done => {
+): AllocationOutput => {
   const loadByPair = new Map(pairs.map((pair) => [pair, loadOfPair(pair)]));
   const granted = new Map<PolicyKey, Granted>();
   const refused = new Map<PolicyKey, Finding>();

@@ -56,7 +56,7 @@ export interface GatewayNode extends Holder {
 }
 
 /** Where a load is. */
-export interface Place {
+export interface Placement {
   readonly node: string | undefined;
   /** False when the node is not Ready, or there is none. */
   readonly isServing: boolean;
@@ -80,7 +80,7 @@ export const placeAll = (
   selection: Selection,
   moves: ReadonlyMap<Ip, string> = new Map(),
   others: readonly Holder[] = [],
-): Map<Load, Place> => {
+): Map<Load, Placement> => {
   const matching = new Set(nodes.map(({ name }) => name));
   const ready = nodes.filter(({ isReady }) => isReady);
   const staying = ready.filter(({ isDraining }) => !isDraining);
@@ -131,16 +131,16 @@ const canCarry = (carrier: Counted | undefined, { neededFamilies }: Load): boole
   carrier !== undefined && neededFamilies.every((family) => carrier.node.families.includes(family));
 
 /** Who holds an EIP, as its agent reports. */
-interface Held {
+interface ReportedHolder {
   readonly node: string;
   readonly epoch: number;
 }
 
 /** Tells who holds any of these in the latest epoch; of several the first of the list. */
-type LatestOf = (ips: readonly Ip[]) => Held | undefined;
+type LatestOf = (ips: readonly Ip[]) => ReportedHolder | undefined;
 
 const latestHolders = (nodes: readonly Holder[], others: readonly Holder[]): LatestOf => {
-  const latestByIp = new Map<Ip, Held>();
+  const latestByIp = new Map<Ip, ReportedHolder>();
   for (const { name, held } of [...nodes, ...others]) {
     for (const [ip, epoch] of held) {
       const latest = latestByIp.get(ip);
@@ -148,7 +148,7 @@ const latestHolders = (nodes: readonly Holder[], others: readonly Holder[]): Lat
     }
   }
   return (ips) =>
-    ips.reduce<Held | undefined>((latest, ip) => {
+    ips.reduce<ReportedHolder | undefined>((latest, ip) => {
       const held = latestByIp.get(ip);
       return held !== undefined && held.epoch > (latest?.epoch ?? -1) ? held : latest;
     }, undefined);

@@ -9,27 +9,27 @@ import type { Applicant } from './allocation.ts';
 import { chooseGateway, type GatewayLookup, lookupOf } from './choice.ts';
 
 /** A gateway with the policies that use it, the oldest first. */
-export interface Demand {
+export interface GatewayRequests {
   readonly gateway: GatewayView;
   readonly applicants: readonly Applicant[];
 }
 
 /** A policy that is not being deleted, with the gateway that it uses or why it uses none. */
-export type Bound =
+export type PolicyRequest =
   | { readonly policy: PolicyView; readonly gateway: GatewayView; readonly applicant: Applicant }
   | { readonly policy: PolicyView; readonly gateway: undefined; readonly refusal: Finding };
 
 /** The demand of all policies. */
-export interface Demands {
+export interface AllRequests {
   /** The oldest gateway first. A list of applicants is the same value as last time while it has the same ones. */
-  readonly demands: readonly Demand[];
+  readonly demands: readonly GatewayRequests[];
   /** One for each policy of the view, in its order; undefined for one that is being deleted. */
-  readonly bound: readonly (Bound | undefined)[];
+  readonly bound: readonly (PolicyRequest | undefined)[];
   readonly clusterDefault: string | undefined;
 }
 
 /** What is remembered. */
-interface Round extends Demands, Pick<ClusterView, 'gateways' | 'namespaces' | 'policies'> {
+interface PreviousRequests extends AllRequests, Pick<ClusterView, 'gateways' | 'namespaces' | 'policies'> {
   readonly lookup: GatewayLookup;
 }
 
@@ -37,14 +37,14 @@ interface Round extends Demands, Pick<ClusterView, 'gateways' | 'namespaces' | '
  * Makes a function that finds the gateway of every policy; its policies are sorted by age. While gateways and namespaces are
  * the same values as last time, only policies that are not are asked.
  */
-export const createDemands = (): ((view: ClusterView) => Demands) => {
-  let last: Round | undefined;
+export const createRequests = (): ((view: ClusterView) => AllRequests) => {
+  let last: PreviousRequests | undefined;
   return (view) => {
     const { gateways, namespaces, policies } = view;
     const isSame = last !== undefined && isSameList(last.gateways, gateways) && isSameList(last.namespaces, namespaces);
     const known = isSame && last !== undefined ? last : nothingYet(view);
     const { lookup, clusterDefault } = known;
-    const bound: (Bound | undefined)[] = [];
+    const bound: (PolicyRequest | undefined)[] = [];
     const changes = new Map<GatewayView, { readonly gone: Set<Applicant>; readonly come: Applicant[] }>();
     const changesOf = (gateway: GatewayView) => {
       const of = changes.get(gateway) ?? { gone: new Set(), come: [] };
@@ -73,7 +73,7 @@ export const createDemands = (): ((view: ClusterView) => Demands) => {
   };
 };
 
-const nothingYet = ({ gateways, namespaces }: ClusterView): Round => {
+const nothingYet = ({ gateways, namespaces }: ClusterView): PreviousRequests => {
   const lookup = lookupOf(gateways, namespaces);
   return {
     ...{ gateways, namespaces, policies: [], lookup, bound: [], clusterDefault: lookup.clusterDefault?.name },
@@ -95,7 +95,7 @@ const changed = (
 
 const compareApplicants = (a: Applicant, b: Applicant): number => compareAge(a.policy, b.policy);
 
-const bind = (policy: PolicyView, lookup: GatewayLookup): Bound => {
+const bind = (policy: PolicyView, lookup: GatewayLookup): PolicyRequest => {
   const { key, spec, problems } = policy;
   if (spec === undefined) {
     const refusal = problems[0] ?? finding('SpecInvalid', `Policy ${key} cannot be read.`);

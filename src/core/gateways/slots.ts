@@ -5,7 +5,7 @@
  */
 
 import type { Eip, PolicyKey, PolicyView } from '../cluster/view.ts';
-import { assignDistinct, firstFree, type Space } from '../values/assign-unique.ts';
+import { assignUnique, firstFree, type Space } from '../values/assign-unique.ts';
 import { hashPair, hashText } from '../values/hash.ts';
 import { eipText, sharesAddress } from './eip-pairs.ts';
 
@@ -22,7 +22,7 @@ export interface SlotClaim {
 
 /** A slot for every binding, by policy; those for which none is left are missing. `claims` are sorted by age. */
 export const assignSlots = (claims: readonly SlotClaim[]): Map<string, number> =>
-  assignDistinct(
+  assignUnique(
     claims.map((claim) => ({
       name: claim.policy.key satisfies PolicyKey,
       recorded: recordedOf(claim),

@@ -1,11 +1,11 @@
 /**
- * Journals tell how two values of a series differ without reading either of them. Of a list of thousands of policies one
+ * Change logs tell how two values of a series differ without reading either of them. Of a list of thousands of policies one
  * changes, and so does one element of each map that is made from it: whoever makes the next value notes what is other in it,
- * and whoever knows an earlier one asks for the notes since. A journal is short, so the answer may be that nobody knows:
- * then the two values have to be compared. Values stay plain lists and maps, and one without a journal is compared too.
+ * and whoever knows an earlier one asks for the notes since. A change log is short, so the answer may be that nobody knows:
+ * then the two values have to be compared. Values stay plain lists and maps, and one without a change log is compared too.
  */
 
-/** How far back a journal goes: more changes at once cost more than reading everything does. */
+/** How far back a change log goes: more changes at once cost more than reading everything does. */
 const limit = 256;
 
 /** The notes of one series, the latest last. */
@@ -33,12 +33,15 @@ class Notes<Note> {
 }
 
 /** Where in its series a value is. */
-interface Place<Note> {
+interface ChangePosition<Note> {
   readonly notes: Notes<Note>;
   readonly at: number;
 }
 
-const between = <Note>(from: Place<Note> | undefined, to: Place<Note> | undefined): readonly Note[] | undefined =>
+const between = <Note>(
+  from: ChangePosition<Note> | undefined,
+  to: ChangePosition<Note> | undefined,
+): readonly Note[] | undefined =>
   from?.notes === to?.notes && to !== undefined ? from?.notes.between(from.at, to.at) : undefined;
 
 /** An item that is in a list no more, and the one that has come instead; one of them may be missing. */
@@ -53,11 +56,11 @@ export interface Exchanged<T> {
   readonly come: ReadonlySet<T>;
 }
 
-const listPlaces = new WeakMap<readonly unknown[], Place<Exchange>>();
-const mapPlaces = new WeakMap<ReadonlyMap<unknown, unknown>, Place<unknown>>();
+const listPositions = new WeakMap<readonly unknown[], ChangePosition<Exchange>>();
+const mapPositions = new WeakMap<ReadonlyMap<unknown, unknown>, ChangePosition<unknown>>();
 
-/** The journal of lists that follow each other. Only their items count, not the order. */
-export class ListJournal<T> {
+/** The change log of lists that follow each other. Only their items count, not the order. */
+export class ListChangeLog<T> {
   readonly #notes = new Notes<Exchange>();
 
   exchange(gone: T | undefined, come: T | undefined): void {
@@ -66,13 +69,13 @@ export class ListJournal<T> {
 
   /** Says that a list has all that was noted, and nothing else that is other than in the last one. Returns it. */
   mark<List extends readonly T[]>(list: List): List {
-    listPlaces.set(list, { notes: this.#notes, at: this.#notes.count });
+    listPositions.set(list, { notes: this.#notes, at: this.#notes.count });
     return list;
   }
 }
 
-/** The journal of maps that follow each other. */
-export class MapJournal<K> {
+/** The change log of maps that follow each other. */
+export class MapChangeLog<K> {
   readonly #notes = new Notes<unknown>();
 
   /** Says that a key has come, gone, or has another value. */
@@ -82,21 +85,21 @@ export class MapJournal<K> {
 
   /** Says that a map differs from the last one in no other keys than those that were touched. Returns it. */
   mark<Some extends ReadonlyMap<K, unknown>>(map: Some): Some {
-    mapPlaces.set(map, { notes: this.#notes, at: this.#notes.count });
+    mapPositions.set(map, { notes: this.#notes, at: this.#notes.count });
     return map;
   }
 }
 
 /** What has gone from the earlier list and come into the later one; undefined when nobody knows. */
 export const exchangedBetween = <T>(earlier: readonly T[], later: readonly T[]): Exchanged<T> | undefined => {
-  const notes = between(listPlaces.get(earlier), listPlaces.get(later));
+  const notes = between(listPositions.get(earlier), listPositions.get(later));
   if (notes === undefined) return undefined;
   const [gone, come] = [new Set<unknown>(), new Set<unknown>()];
   for (const note of notes) {
     if (note.gone !== undefined && !come.delete(note.gone)) gone.add(note.gone);
     if (note.come !== undefined && !gone.delete(note.come)) come.add(note.come);
   }
-  // The journal of lists of T noted nothing else.
+  // The change log of lists of T noted nothing else.
   return { gone, come } as Exchanged<unknown> as Exchanged<T>;
 };
 
@@ -105,8 +108,8 @@ export const touchedBetween = <K>(
   earlier: ReadonlyMap<K, unknown>,
   later: ReadonlyMap<K, unknown>,
 ): ReadonlySet<K> | undefined => {
-  const notes = between(mapPlaces.get(earlier), mapPlaces.get(later));
-  // The journal of maps with such keys noted nothing else.
+  const notes = between(mapPositions.get(earlier), mapPositions.get(later));
+  // The change log of maps with such keys noted nothing else.
   return notes && (new Set(notes) as ReadonlySet<unknown> as ReadonlySet<K>);
 };
 

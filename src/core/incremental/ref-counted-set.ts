@@ -1,7 +1,7 @@
-/** Census counts who has something, and tells what somebody has: nodes that policies leave through, addresses that slots leave with. */
+/** RefCountedSet counts who has something, and tells what somebody has: nodes that policies leave through, addresses that slots leave with. */
 import { isSameSet } from '../values/equality.ts';
 
-export class Census<T> {
+export class RefCountedSet<T> {
   readonly #counts = new Map<T, number>();
   #present: ReadonlySet<T> = new Set();
 

@@ -4,15 +4,15 @@
  */
 
 import type { PolicySpecView, PolicyView } from '../cluster/view.ts';
-import { type Exchanged, exchangedBetween, keysOfEither, MapJournal } from '../incremental/change-log.ts';
-import { Census } from '../incremental/ref-counted-set.ts';
+import { type Exchanged, exchangedBetween, keysOfEither, MapChangeLog } from '../incremental/change-log.ts';
+import { RefCountedSet } from '../incremental/ref-counted-set.ts';
 import type { Ip } from '../ip/index.ts';
 import { ownershipKey } from '../ownership/node-group.ts';
 import type { PolicyIndex, ReadPolicy } from '../policies/policy-index.ts';
 import { compareAge } from '../policies/precedence.ts';
 
 /** A policy that has a slot and a node. */
-export interface Binding {
+export interface SlotBinding {
   readonly policy: PolicyView;
   readonly spec: PolicySpecView;
   readonly slot: number;
@@ -21,7 +21,7 @@ export interface Binding {
 
 /** All bindings of the cluster. */
 export interface Bindings {
-  readonly bySlot: ReadonlyMap<number, Binding>;
+  readonly bySlot: ReadonlyMap<number, SlotBinding>;
   /** The nodes that some policy names. */
   readonly nodes: ReadonlySet<string>;
 }
@@ -45,12 +45,12 @@ export const asRecorded: Owners = new Map();
 /**
  * Makes a function that reads the bindings. Where two policies record one slot, the older one has it, as plan() decides too.
  * It remembers its last call: a binding that says the same is the same value, and so are the nodes, and all of it if nothing differs.
- * Only policies that are others are read, if it is known which. `bySlot` has a journal.
+ * Only policies that are others are read, if it is known which. `bySlot` has a change log.
  */
 export const createBindings = (): (({ ranked }: PolicyIndex, owners: Owners) => Bindings) => {
-  const journal = new MapJournal<number>();
-  const named = new Census<string>();
-  let last: Bindings = { bySlot: journal.mark(new Map()), nodes: named.present() };
+  const changeLog = new MapChangeLog<number>();
+  const named = new RefCountedSet<string>();
+  let last: Bindings = { bySlot: changeLog.mark(new Map()), nodes: named.present() };
   let read: { readonly ranked: PolicyIndex['ranked']; readonly owners: Owners; readonly isClear: boolean };
   read = { ranked: [], owners: asRecorded, isClear: true };
   return ({ ranked }, owners) => {
@@ -62,23 +62,23 @@ export const createBindings = (): (({ ranked }: PolicyIndex, owners: Owners) => 
     if (changed.length === 0) return last;
     for (const slot of changed) {
       named.move(last.bySlot.get(slot)?.node, bySlot.get(slot)?.node);
-      journal.touch(slot);
+      changeLog.touch(slot);
     }
-    last = { bySlot: journal.mark(bySlot), nodes: named.present() };
+    last = { bySlot: changeLog.mark(bySlot), nodes: named.present() };
     return last;
   };
 };
 
 /** Bindings as they were read. */
 interface BySlot {
-  readonly bySlot: ReadonlyMap<number, Binding>;
+  readonly bySlot: ReadonlyMap<number, SlotBinding>;
   /** Slots whose binding may be another one than before. */
   readonly touched: ReadonlySet<number>;
   /** False when two policies record one slot: then all have to be asked when something changes. */
   readonly isClear: boolean;
 }
 
-const bindingOf = ({ policy, spec }: ReadPolicy, owners: Owners): Binding | undefined => {
+const bindingOf = ({ policy, spec }: ReadPolicy, owners: Owners): SlotBinding | undefined => {
   const { slot } = policy.recorded;
   const node = nodeOf(policy, owners);
   return slot === undefined || node === undefined ? undefined : { policy, spec, slot, node };
@@ -109,7 +109,7 @@ const exchangedIn = (
 };
 
 const readAll = (before: Bindings['bySlot'], ranked: PolicyIndex['ranked'], owners: Owners): BySlot => {
-  const bySlot = new Map<number, Binding>();
+  const bySlot = new Map<number, SlotBinding>();
   let isClear = true;
   for (const entry of ranked) {
     const binding = bindingOf(entry, owners);

@@ -13,7 +13,7 @@ import { remember } from './remember.ts';
 import { familiesIn } from './tunnel-ends.ts';
 
 /** What a gateway node holds. */
-export interface Holdings {
+export interface GatewayHoldings {
   /** All EIPs that lie ready or are in use here: `claims`, `expected` and `standbys` together. */
   readonly ready: readonly Claim[];
   /** These and the awaited ones: the table has them. */
@@ -26,14 +26,14 @@ export interface Holdings {
   readonly unclaimed: readonly Claim[];
   readonly awaited: readonly Claim[];
   /** The source addresses of the slots that leave here; a slot has one for each family at most. */
-  readonly sources: readonly Source[];
+  readonly sources: readonly SlotSource[];
   /** What stands for the node groups whose slots can leave here with the address of this node. */
   readonly nodeGroups: ReadonlySet<Ip>;
   readonly problems: readonly NodeProblem[];
 }
 
 /** The slots of a group, and an address that their packets leave with. */
-export interface Source {
+export interface SlotSource {
   readonly group: string;
   readonly slots: readonly number[];
   readonly ip: Ip;
@@ -44,7 +44,7 @@ export interface Source {
  * call: a gateway node may hold thousands of EIPs, and a change is about one of them. `nodeAddresses` are those that carry
  * tunnels: an EIP among them would make the guard cut a node off, so it is never claimed.
  */
-export const createHoldings = () => {
+export const createGatewayHoldings = () => {
   const listsFor = remember((host: HostView, settings: NodeSettings) => {
     const interfacesFor = announcingInterfaces(host, settings);
     const list = () => createClaimList(interfacesFor);
@@ -59,7 +59,7 @@ export const createHoldings = () => {
     unclaimable: NodeInput['unclaimable'],
     nodeAddresses: ReadonlySet<Ip>,
     holds: NodeOwnership['holds'] | undefined,
-  ): Holdings => {
+  ): GatewayHoldings => {
     const parent = parentIn(host);
     const families = familiesIn(settings);
     const ready = new Set<Ip>();
@@ -69,7 +69,7 @@ export const createHoldings = () => {
     const epochs = new Map<Ip, number>();
     const unclaimed = new Set<Ip>();
     const awaited = new Set<Ip>();
-    const sources: Source[] = [];
+    const sources: SlotSource[] = [];
     const nodeGroups = new Set<Ip>();
     const problems: NodeProblem[] = [];
     for (const group of groups) {

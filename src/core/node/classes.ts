@@ -14,7 +14,7 @@ import {
   type ReadPolicy,
   SUBNET_TOKEN,
 } from '../policies/policy-index.ts';
-import { assignDistinct } from '../values/assign-unique.ts';
+import { assignUnique } from '../values/assign-unique.ts';
 import { isSameList } from '../values/equality.ts';
 import { compareText, hashText } from '../values/hash.ts';
 import { CLASSES } from './numbers.ts';
@@ -124,7 +124,7 @@ function* sweep(edges: Edge[]): Generator<[Interval, readonly ReadPolicy[]], und
 
 /** A number for every class, by name. It comes from the name, so that a class has the same one after a restart. */
 export const assignClassNumbers = (names: Iterable<string>): ReadonlyMap<string, number> =>
-  assignDistinct(
+  assignUnique(
     [...names].toSorted(compareText).map((name) => ({ name, recorded: undefined, hash: () => hashText(name) })),
     { size: CLASSES, at: (place) => place + 1 },
   );

@@ -12,7 +12,7 @@ import { createPolicyIndexer } from '../policies/policy-index.ts';
 import { isSameList, isSameSet } from '../values/equality.ts';
 import { compareText } from '../values/hash.ts';
 import { asRecorded, type Bindings, createBindings } from './bindings.ts';
-import { createHoldings } from './claims.ts';
+import { createGatewayHoldings } from './claims.ts';
 import { type Class, type ClassByAddress, createClassifier, haveSameClasses, type Net, netsOf } from './classes.ts';
 import type { Claim, NodeDesired, NodeProblem, TableSettings } from './desired.ts';
 import { createDestinations } from './destinations.ts';
@@ -59,7 +59,7 @@ export const createNodePlanner = (): ((input: NodeInput) => NodeDesired) => {
   const nodeAddresses = remember(nodeAddressesOf);
   const known = remember(knownAddresses, isSameSet);
   const existing = remember(existingRules);
-  const holdingsFor = remember(createHoldings());
+  const holdingsFor = remember(createGatewayHoldings());
   const elements = {
     tunnel: remember(tunnelElements),
     cluster: remember(clusterElements),

@@ -8,7 +8,7 @@ import { difference, emptySet, formatSet, type IntervalSet, type IpFamily, ofFam
 import type { Class } from './classes.ts';
 
 /** Some destinations of a class, also as nft writes ranges, and the policy that decides about them. */
-export interface Part {
+export interface DestinationRanges {
   readonly addresses: IntervalSet;
   readonly ranges: Readonly<Record<IpFamily, readonly string[]>>;
   /** Undefined: they are left alone, although they are outside the cluster. */
@@ -17,7 +17,7 @@ export interface Part {
 
 /** The destinations of a class. Ranges of two parts have no address in common. */
 export interface Destinations {
-  readonly parts: readonly Part[];
+  readonly parts: readonly DestinationRanges[];
   /** Decides about everything outside the cluster that is in no part; undefined: nothing does. */
   readonly otherwise: PolicyView | undefined;
 }
@@ -28,7 +28,7 @@ export interface Destinations {
  * destinations are about nothing.
  */
 export const destinationsOf = ({ policies }: Class, outside: IntervalSet | undefined): Destinations => {
-  const parts: Part[] = [];
+  const parts: DestinationRanges[] = [];
   let decided = emptySet;
   let otherwise: PolicyView | undefined;
   for (const policy of policies) {
@@ -46,7 +46,7 @@ export const destinationsOf = ({ policies }: Class, outside: IntervalSet | undef
   return { parts, otherwise };
 };
 
-const partOf = (set: IntervalSet, policy: PolicyView | undefined): Part => ({
+const partOf = (set: IntervalSet, policy: PolicyView | undefined): DestinationRanges => ({
   addresses: set,
   ranges: { 4: formatSet(ofFamily(set, 4)), 6: formatSet(ofFamily(set, 6)) },
   policy,

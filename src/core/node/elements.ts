@@ -1,7 +1,7 @@
 /** The elements of the table of a node: what is decided, in the words of the containers in desired.ts. */
 
 import type { PolicyView } from '../cluster/view.ts';
-import { exchangedBetween, keysOfEither, keysToCompare, MapJournal } from '../incremental/change-log.ts';
+import { exchangedBetween, keysOfEither, keysToCompare, MapChangeLog } from '../incremental/change-log.ts';
 import {
   familyOf,
   formatSet,
@@ -12,8 +12,8 @@ import {
   isIpv6,
   ofFamily,
 } from '../ip/index.ts';
-import type { Binding, Bindings } from './bindings.ts';
-import type { Source } from './claims.ts';
+import type { Bindings, SlotBinding } from './bindings.ts';
+import type { SlotSource } from './claims.ts';
 import { assignClassNumbers, type ClassByAddress, type Net } from './classes.ts';
 import type { Claim, TableElements } from './desired.ts';
 import type { Destinations } from './destinations.ts';
@@ -121,11 +121,11 @@ export const classElements = (
 /**
  * Makes a function that tells where each slot goes from this node. A slot whose gateway node cannot be reached is missing, so
  * it is dropped. It remembers its last call: only slots with other bindings are written anew, and with none it is the same
- * map again. The map has a journal.
+ * map again. The map has a change log.
  */
 export const createForwarding = () => {
-  const journal = new MapJournal<string>();
-  let slot_fwd: Elements = journal.mark(new Map());
+  const changeLog = new MapChangeLog<string>();
+  let slot_fwd: Elements = changeLog.mark(new Map());
   let last: {
     readonly bySlot: Bindings['bySlot'];
     readonly node: string;
@@ -142,14 +142,14 @@ export const createForwarding = () => {
       const way = wayOf(bySlot.get(slot), node, numbers);
       if (slot_fwd.get(mark) !== way) changed.set(mark, way);
     }
-    slot_fwd = withChanges(slot_fwd, changed, journal);
+    slot_fwd = withChanges(slot_fwd, changed, changeLog);
     return { slot_fwd };
   };
 };
 
 /** Where the packets of a slot go; undefined when nowhere. */
 const wayOf = (
-  binding: Binding | undefined,
+  binding: SlotBinding | undefined,
   node: string,
   numbers: ReadonlyMap<string, number>,
 ): string | undefined => {
@@ -163,16 +163,16 @@ const wayOf = (
 const withChanges = (
   elements: Elements,
   changed: ReadonlyMap<string, string | undefined>,
-  journal: MapJournal<string>,
+  changeLog: MapChangeLog<string>,
 ): Elements => {
   if (changed.size === 0) return elements;
   const next = new Map(elements);
   for (const [key, value] of changed) {
     if (value === undefined) next.delete(key);
     else next.set(key, value);
-    journal.touch(key);
+    changeLog.touch(key);
   }
-  return journal.mark(next);
+  return changeLog.mark(next);
 };
 
 /** The EIPs of this node, which its own stack must not answer for. */
@@ -184,18 +184,18 @@ export const eipElements = (claims: readonly Claim[]): Some<'eips4' | 'eips6'> =
 /** Makes a function that tells the slots that leave here, with the addresses they get. It remembers its last call. */
 export const createSources = () => {
   const [ipv4, ipv6] = [createSourceMap(), createSourceMap()];
-  return (sources: readonly Source[]): Some<'slot_eip4' | 'slot_eip6'> => ({
+  return (sources: readonly SlotSource[]): Some<'slot_eip4' | 'slot_eip6'> => ({
     slot_eip4: ipv4(sources.filter(({ ip }) => isIpv4(ip))),
     slot_eip6: ipv6(sources.filter(({ ip }) => isIpv6(ip))),
   });
 };
 
-/** The slots of one family: only those that are others, or have another address, are looked at. The map has a journal. */
+/** The slots of one family: only those that are others, or have another address, are looked at. The map has a change log. */
 const createSourceMap = () => {
-  const journal = new MapJournal<string>();
-  let elements: Elements = journal.mark(new Map());
-  let last: ReadonlyMap<string, Source> = new Map();
-  return (list: readonly Source[]): Elements => {
+  const changeLog = new MapChangeLog<string>();
+  let elements: Elements = changeLog.mark(new Map());
+  let last: ReadonlyMap<string, SlotSource> = new Map();
+  return (list: readonly SlotSource[]): Elements => {
     const sources = new Map(list.map((source) => [source.group, source]));
     const changed = new Map<string, string | undefined>();
     for (const [group, { slots }] of last) {
@@ -213,7 +213,7 @@ const createSourceMap = () => {
     }
     last = sources;
     const differing = changed.entries().filter(([mark, ip]) => elements.get(mark) !== ip);
-    elements = withChanges(elements, new Map(differing), journal);
+    elements = withChanges(elements, new Map(differing), changeLog);
     return elements;
   };
 };

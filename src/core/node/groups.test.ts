@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { exchangedBetween, MapJournal } from '../incremental/change-log.ts';
+import { exchangedBetween, MapChangeLog } from '../incremental/change-log.ts';
 import { ip } from '../testing/address.ts';
-import type { Binding } from './bindings.ts';
+import type { SlotBinding } from './bindings.ts';
 import { createGroups, type Group } from './groups.ts';
 
-const bindingOf = (slot: number, eip: string, node: string): Binding =>
+const bindingOf = (slot: number, eip: string, node: string): SlotBinding =>
   ({
     policy: { key: `shop/${slot}`, recorded: { eip: { ipv4: ip(eip), ipv6: undefined } } },
     spec: { address: { kind: 'allocated' } },
     slot,
     node,
-  }) as unknown as Binding;
+  }) as unknown as SlotBinding;
 
 /** Groups as text, for which order means nothing. */
 const shown = (groups: readonly Group[]): string[] =>
@@ -24,7 +24,7 @@ const shown = (groups: readonly Group[]): string[] =>
     .toSorted();
 
 describe('groups', () => {
-  it('are the same when a journal tells which slots are others, and so are the journals of their slots', () => {
+  it('are the same when a change log tells which slots are others, and so are the change logs of their slots', () => {
     const steps = fc.array(
       fc.record({
         slot: fc.nat(5),
@@ -36,15 +36,15 @@ describe('groups', () => {
     fc.assert(
       fc.property(steps, (changes) => {
         const groupsOf = createGroups();
-        const journal = new MapJournal<number>();
-        let bySlot: ReadonlyMap<number, Binding> = journal.mark(new Map());
+        const changeLog = new MapChangeLog<number>();
+        let bySlot: ReadonlyMap<number, SlotBinding> = changeLog.mark(new Map());
         let last = groupsOf(bySlot);
         for (const { slot, eip, node } of changes) {
           const next = new Map(bySlot);
           if (eip === undefined) next.delete(slot);
           else next.set(slot, bindingOf(slot, eip, node));
-          journal.touch(slot);
-          bySlot = journal.mark(next);
+          changeLog.touch(slot);
+          bySlot = changeLog.mark(next);
           const now = groupsOf(bySlot);
           assert.deepEqual(shown(now), shown(createGroups()(bySlot)));
           for (const { key, slots } of now) {

@@ -4,10 +4,10 @@
  */
 
 import type { Eip } from '../cluster/view.ts';
-import { keysToCompare, ListJournal } from '../incremental/change-log.ts';
+import { keysToCompare, ListChangeLog } from '../incremental/change-log.ts';
 import type { Ip } from '../ip/index.ts';
 import { nodeGroupOf, ownershipKey } from '../ownership/node-group.ts';
-import type { Binding, Bindings } from './bindings.ts';
+import type { Bindings, SlotBinding } from './bindings.ts';
 import type { NodeOwnership } from './input.ts';
 
 export interface Group {
@@ -19,44 +19,48 @@ export interface Group {
   readonly node: string;
   /** True: they leave with the addresses of their node. */
   readonly usesNodeIp: boolean;
-  readonly bindings: readonly Binding[];
-  /** Their slots. The list has a journal. */
+  readonly bindings: readonly SlotBinding[];
+  /** Their slots. The list has a change log. */
   readonly slots: readonly number[];
 }
 
 /** A group in the making. */
-interface Members {
-  readonly bindings: Set<Binding>;
+interface GroupMembers {
+  readonly bindings: Set<SlotBinding>;
   readonly slots: Set<number>;
-  readonly journal: ListJournal<number>;
+  readonly changeLog: ListChangeLog<number>;
 }
 
 /** Makes a function that groups all bindings. It remembers its last call, and makes only groups anew whose bindings are others. */
 export const createGroups = () => {
-  const membersByKey = new Map<string, Members>();
+  const membersByKey = new Map<string, GroupMembers>();
   const groups = new Map<string, Group>();
   let last: Bindings['bySlot'] = new Map();
-  const membersOf = (key: string): Members => {
+  const membersOf = (key: string): GroupMembers => {
     const known = membersByKey.get(key);
     if (known !== undefined) return known;
-    const members = { bindings: new Set<Binding>(), slots: new Set<number>(), journal: new ListJournal<number>() };
+    const members = {
+      bindings: new Set<SlotBinding>(),
+      slots: new Set<number>(),
+      changeLog: new ListChangeLog<number>(),
+    };
     membersByKey.set(key, members);
     return members;
   };
-  const leave = (binding: Binding): void => {
-    const { bindings, slots, journal } = membersOf(keyOf(binding));
+  const leave = (binding: SlotBinding): void => {
+    const { bindings, slots, changeLog } = membersOf(keyOf(binding));
     bindings.delete(binding);
     slots.delete(binding.slot);
-    journal.exchange(binding.slot, undefined);
+    changeLog.exchange(binding.slot, undefined);
   };
-  const join = (binding: Binding): void => {
-    const { bindings, slots, journal } = membersOf(keyOf(binding));
+  const join = (binding: SlotBinding): void => {
+    const { bindings, slots, changeLog } = membersOf(keyOf(binding));
     bindings.add(binding);
     slots.add(binding.slot);
-    journal.exchange(undefined, binding.slot);
+    changeLog.exchange(undefined, binding.slot);
   };
   return (bySlot: Bindings['bySlot']): readonly Group[] => {
-    const changed = new Map<string, Binding>();
+    const changed = new Map<string, SlotBinding>();
     for (const slot of keysToCompare(last, bySlot)) {
       const [gone, come] = [last.get(slot), bySlot.get(slot)];
       if (gone === come) continue;
@@ -66,7 +70,7 @@ export const createGroups = () => {
     }
     last = bySlot;
     for (const [key, { policy, node, spec }] of changed) {
-      const { bindings, slots, journal } = membersOf(key);
+      const { bindings, slots, changeLog } = membersOf(key);
       if (bindings.size === 0) {
         groups.delete(key);
         membersByKey.delete(key);
@@ -75,7 +79,15 @@ export const createGroups = () => {
       const { eip } = policy.recorded;
       const usesNodeIp = leavesAsNode(eip, spec);
       const owned = ownershipKey(policy.recorded);
-      groups.set(key, { key, eip, owned, node, usesNodeIp, bindings: [...bindings], slots: journal.mark([...slots]) });
+      groups.set(key, {
+        key,
+        eip,
+        owned,
+        node,
+        usesNodeIp,
+        bindings: [...bindings],
+        slots: changeLog.mark([...slots]),
+      });
     }
     return [...groups.values()];
   };
@@ -93,7 +105,7 @@ export const localGroups = (
     return owned !== undefined && (standbys?.has(owned) === true || holds?.has(owned) === true);
   });
 
-const keyOf = ({ policy, spec, node }: Binding): string => {
+const keyOf = ({ policy, spec, node }: SlotBinding): string => {
   const { eip } = policy.recorded;
   const group = nodeGroupOf(policy.recorded);
   const recordedIn = group === undefined ? '' : `${group.gateway} ${group.node}`;
@@ -101,5 +113,5 @@ const keyOf = ({ policy, spec, node }: Binding): string => {
 };
 
 /** True when a policy leaves with the address of its node. */
-const leavesAsNode = ({ ipv4, ipv6 }: Eip, { address }: Binding['spec']): boolean =>
+const leavesAsNode = ({ ipv4, ipv6 }: Eip, { address }: SlotBinding['spec']): boolean =>
   ipv4 === undefined && ipv6 === undefined && address.kind === 'nodeIp';

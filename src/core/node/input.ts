@@ -2,7 +2,7 @@
 import type { Finding } from '../cluster/finding.ts';
 import type { AddressPair, ClusterRanges, NamespaceView, PodView, PolicyView, TunnelView } from '../cluster/view.ts';
 import type { Ip, IpFamily } from '../ip/index.ts';
-import type { Held } from '../ownership/port.ts';
+import type { EipHold } from '../ownership/port.ts';
 
 /**
  * What the agent of a node knows. Lists keep their identity while nothing in them changes: the work of the last call is
@@ -36,7 +36,7 @@ export interface NodeOwnership {
   /** EIP -> its owner, where it is another one than the record says. */
   readonly owners: ReadonlyMap<Ip, string>;
   /** EIP -> what this node does for it. */
-  readonly holds: ReadonlyMap<Ip, Held>;
+  readonly holds: ReadonlyMap<Ip, EipHold>;
   /** EIPs that this node may have to take over: all but the answering lies ready. */
   readonly standbys: ReadonlySet<Ip>;
   /** Nodes that may come to own an EIP: ways to them lie ready. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { PolicyView } from '../cluster/view.ts';
-import { ListJournal, touchedBetween } from '../incremental/change-log.ts';
+import { ListChangeLog, touchedBetween } from '../incremental/change-log.ts';
 import { emptySet, type IntervalSet, intersection, parseCidr, parseSet, union } from '../ip/index.ts';
 import { type Cluster, clusterFrom, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
 import { nodeInput, podOn } from '../testing/nodes.ts';
@@ -98,7 +98,7 @@ describe('what a node should hold', () => {
     );
   });
 
-  it('is the same when a journal tells which policies have come, gone, or record something else', () => {
+  it('is the same when a change log tells which policies have come, gone, or record something else', () => {
     const steps = fc.array(fc.record({ at: fc.nat(), kind: fc.constantFrom('swap', 'slot', 'node', 'epoch') }), {
       minLength: 3,
       maxLength: 8,
@@ -107,10 +107,10 @@ describe('what a node should hold', () => {
       fc.property(cluster, steps, fc.nat(3), (made, changes, skipped) => {
         for (const input of inputsOf(made)) {
           const plan = createNodePlanner();
-          const journal = new ListJournal<PolicyView>();
+          const changeLog = new ListChangeLog<PolicyView>();
           const present = new Map(input.policies.map((policy) => [policy.key, policy]));
           const nodes = made.view.nodes.map(({ name }) => name);
-          let last = plan({ ...input, policies: journal.mark([...present.values()]) });
+          let last = plan({ ...input, policies: changeLog.mark([...present.values()]) });
           for (const [step, { at, kind }] of changes.entries()) {
             const policy = input.policies[at % input.policies.length];
             const other = input.policies[(at >>> 8) % input.policies.length];
@@ -120,10 +120,10 @@ describe('what a node should hold', () => {
               kind === 'swap' ? (before === undefined ? policy : undefined) : changedAs(kind, policy, other, nodes);
             if (after === undefined) present.delete(policy.key);
             else present.set(policy.key, after);
-            journal.exchange(before, after);
+            changeLog.exchange(before, after);
             // Others may have asked for a list that the planner never sees.
             if (step % 4 === skipped) continue;
-            const some = { ...input, policies: journal.mark([...present.values()]) };
+            const some = { ...input, policies: changeLog.mark([...present.values()]) };
             const now = plan(some);
             assert.deepEqual(now, fresh(some));
             for (const name of ['slot_fwd', 'slot_eip4', 'slot_eip6'] as const) {
@@ -230,13 +230,13 @@ describe('what a node should hold', () => {
   });
 });
 
-/** Whoever goes by the journal of two maps misses nothing. */
+/** Whoever goes by the change log of two maps misses nothing. */
 const assertTold = (before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): void => {
   const touched = before === after ? new Set<string>() : touchedBetween(before, after);
   const differing = [...new Set([...before.keys(), ...after.keys()])].filter(
     (key) => before.get(key) !== after.get(key),
   );
-  assert.deepEqual(new Set(differing).difference(touched ?? assert.fail('the map has no journal')), new Set());
+  assert.deepEqual(new Set(differing).difference(touched ?? assert.fail('the map has no change log')), new Set());
 };
 
 const assertDisjoint = (ranges: readonly string[]): void => {

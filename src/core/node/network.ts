@@ -88,7 +88,7 @@ const tunnelAddresses = ({ settings, tunnel }: NetworkFacts) =>
   });
 
 /** Packets with a mark go to a node, by a table of their own. */
-interface Way {
+interface MarkRoute {
   readonly mark: number;
   readonly mask: number;
   readonly table: number;
@@ -96,19 +96,19 @@ interface Way {
 }
 
 /** The ways to gateway nodes by number, then those back to workers by mark. */
-const waysOf = ({ peers, numbers, isGateway }: NetworkFacts): readonly Way[] => {
-  const toGateways = peers.flatMap((to): Way[] => {
+const waysOf = ({ peers, numbers, isGateway }: NetworkFacts): readonly MarkRoute[] => {
+  const toGateways = peers.flatMap((to): MarkRoute[] => {
     const number = numbers.get(to.node);
     if (number === undefined) return [];
     return [{ mark: gatewayMark(number, 0), mask: GATEWAY_MASK, table: gatewayTable(number), to }];
   });
   const toWorkers = (isGateway ? peers : []).map(
-    (to): Way => ({ mark: replyMark(to.bits), mask: WHOLE_MASK, table: replyTable(to.bits), to }),
+    (to): MarkRoute => ({ mark: replyMark(to.bits), mask: WHOLE_MASK, table: replyTable(to.bits), to }),
   );
   return [...toGateways, ...toWorkers].toSorted((a, b) => a.table - b.table);
 };
 
-const rulesOf = (family: IpFamily, ways: readonly Way[]): readonly RuleDesired[] => {
+const rulesOf = (family: IpFamily, ways: readonly MarkRoute[]): readonly RuleDesired[] => {
   const lookups = ways.map(
     ({ mark, mask, table }): RuleDesired => ({
       family,

@@ -7,7 +7,7 @@ import type { ClusterView } from '../cluster/view.ts';
 import type { Ip } from '../ip/index.ts';
 import { ownershipKey } from '../ownership/node-group.ts';
 import { recordedEips } from '../ownership/planned.ts';
-import type { Held } from '../ownership/port.ts';
+import type { EipHold } from '../ownership/port.ts';
 import { clusterFrom, knownPods, NUMBERS_PER_CLUSTER } from '../testing/clusters.ts';
 import { nodeInput } from '../testing/nodes.ts';
 import { desiredOf, smallCluster } from '../testing/small-cluster.ts';
@@ -41,7 +41,7 @@ const recordedAs = (view: ClusterView, owners: ReadonlyMap<Ip, string>): Cluster
   }),
 });
 /** What a node holds when it agrees with the others. */
-const heldBy = (view: ClusterView, owners: ReadonlyMap<Ip, string>, node: string): ReadonlyMap<Ip, Held> =>
+const heldBy = (view: ClusterView, owners: ReadonlyMap<Ip, string>, node: string): ReadonlyMap<Ip, EipHold> =>
   new Map(
     [...recordedEips(view.policies)].flatMap(([eip, record]) =>
       (owners.get(eip) ?? record.node) === node ? [[eip, { eip, epoch: 3, mode: 'owned' } as const]] : [],

@@ -2,7 +2,7 @@
 import { finding } from '../cluster/finding.ts';
 import { ofPair, type PolicyView } from '../cluster/view.ts';
 import type { IpFamily } from '../ip/index.ts';
-import { outcomeOf, type Site } from '../policies/outcome.ts';
+import { outcomeOf, type SourceNode } from '../policies/outcome.ts';
 import { type Bindings, nodeOf, type Owners } from './bindings.ts';
 import type { NodeProblem } from './desired.ts';
 import { type HostView, parentIn } from './input.ts';
@@ -34,7 +34,7 @@ export const areSameVerdicts = (a: Verdicts, b: Verdicts): boolean =>
   });
 
 /** The node as the place that packets start on. */
-const siteOf = (node: string, host: HostView, { ends, numbers, ready }: Reach): Site => ({
+const siteOf = (node: string, host: HostView, { ends, numbers, ready }: Reach): SourceNode => ({
   canReach: (gateway) => gateway === node || numbers.has(gateway),
   isReady: (gateway) => ready.has(gateway),
   addressOf: (gateway, family) => {
@@ -44,7 +44,7 @@ const siteOf = (node: string, host: HostView, { ends, numbers, ready }: Reach): 
   },
 });
 
-const verdictOf = (policy: PolicyView, family: IpFamily, site: Site, { bySlot }: Bindings): number => {
+const verdictOf = (policy: PolicyView, family: IpFamily, site: SourceNode, { bySlot }: Bindings): number => {
   const { spec, recorded } = policy;
   // A policy that cannot be read is in no class.
   if (spec === undefined) return LEAVE_ALONE;

@@ -6,7 +6,7 @@
 import type { Ip } from '../ip/index.ts';
 import { type Context, EIPS_PER_MESSAGE } from './context.ts';
 import type { Own } from './holdings.ts';
-import type { Answer, Holding, Wanted } from './message.ts';
+import type { Holding, RequestedHolding, VoteAnswer } from './message.ts';
 import type { Cause, PlannedEip } from './port.ts';
 import type { Vote } from './voter.ts';
 
@@ -151,7 +151,7 @@ export class Candidacy {
     } else this.#claim(voter, this.#turnOf(voter, wanted, nowMs), nowMs);
   }
 
-  #claimOf(own: Own, nowMs: number): Wanted {
+  #claimOf(own: Own, nowMs: number): RequestedHolding {
     // What we found in the kernel at the start is ours only when voters say so.
     const isOwned = own.state === 'owned' && this.#context.holdings.heldUntilMs(own, nowMs) > nowMs;
     return { eip: own.eip, epoch: own.epoch, isOwned };
@@ -220,7 +220,7 @@ export class Candidacy {
   }
 
   /** A voter has answered. */
-  answered(voter: string, { sequence, losses, granted, refused }: Answer, nowMs: number): void {
+  answered(voter: string, { sequence, losses, granted, refused }: VoteAnswer, nowMs: number): void {
     const { holdings } = this.#context;
     const isWanted = ({ eip, epoch }: Holding): boolean => {
       const own = holdings.get(eip);
@@ -250,7 +250,7 @@ export class Candidacy {
   }
 
   /** Somebody else asks for an EIP that we ask for as well: whoever is behind gives way, or nobody gets a majority. */
-  giveWay(rival: string, wanted: readonly Wanted[], nowMs: number): void {
+  giveWay(rival: string, wanted: readonly RequestedHolding[], nowMs: number): void {
     const { node, holdings, plannedByEip } = this.#context;
     for (const { eip, epoch } of wanted) {
       const own = holdings.get(eip);
@@ -314,7 +314,7 @@ export class Candidacy {
     return vote?.isReleased && vote.to === vote.node ? newTurnMs : silenceMs;
   }
 
-  #count(voter: string, { sequence, granted, refused }: Omit<Answer, 'kind' | 'losses'>, nowMs: number): void {
+  #count(voter: string, { sequence, granted, refused }: Omit<VoteAnswer, 'kind' | 'losses'>, nowMs: number): void {
     const { holdings } = this.#context;
     for (const { eip, epoch } of granted) {
       const own = holdings.get(eip);

@@ -5,7 +5,7 @@ import type { Hearing } from './hearing.ts';
 import { type Holdings, majorityOf, type Own } from './holdings.ts';
 import type { Holding, Message } from './message.ts';
 import type { Cause, Effect, OwnershipPlan, PlannedEip } from './port.ts';
-import { type Reach, wholeReach } from './reach.ts';
+import { type NetworkReach, wholeReach } from './reach.ts';
 import type { Timing } from './timing.ts';
 import type { Voter } from './voter.ts';
 
@@ -24,7 +24,7 @@ export class Context {
   /** The gateway nodes and the voters, without this node. */
   members: readonly string[] = [];
   isGateway = false;
-  reach: Reach = wholeReach;
+  reach: NetworkReach = wholeReach;
   /** When more of it was lost for the last time. */
   lostAtMs = -Infinity;
   /** True when what the kernel should hold has changed. */
@@ -112,7 +112,7 @@ export class Context {
   }
 
   /** What a node says about the outside; this one too. */
-  reachOf(node: string): Reach {
+  reachOf(node: string): NetworkReach {
     return node === this.node ? this.reach : this.hearing.reachOf(node);
   }
 }

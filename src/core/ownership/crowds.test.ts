@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Ip } from '../ip/index.ts';
 import { ip } from '../testing/address.ts';
-import type { Claim, Message } from './message.ts';
+import type { Message, VoteRequest } from './message.ts';
 import { Ownership } from './ownership.ts';
 import type { Input } from './port.ts';
 import { eip } from './testing/story.ts';
@@ -15,7 +15,7 @@ describe('Ownership of many EIPs', () => {
     const machine = new Ownership({ node: 'a', timing, held: [], promisedUntilMs: -Infinity, nowMs: 0 });
     const electorate = { generation: 1, voters: ['a', 'b', 'c'], hasApi: false };
     const all = Array.from({ length: 1_000 }, (_, place) => ip(`10.7.${place >> 8}.${place & 255}`));
-    const claims: Claim[] = [];
+    const claims: VoteRequest[] = [];
     const step = (input: Input, nowMs: number): void => {
       for (const effect of machine.step(input, nowMs)) {
         if (effect.kind === 'send' && effect.to === 'b' && effect.message.kind === 'claim') claims.push(effect.message);

@@ -4,19 +4,19 @@
  * regularly it was heard, and from how late the own timer fires: where processors are short, gaps say little.
  */
 import { Jitter } from './jitter.ts';
-import { Reach, type Unreached, wholeReach } from './reach.ts';
+import { NetworkReach, type Unreached, wholeReach } from './reach.ts';
 import type { Timing } from './timing.ts';
 
 /** When something was heard, and for how long we were held up since: by stops, and by being late again and again. */
-interface Sign {
+interface LastHeard {
   readonly atMs: number;
   stoppedMs: number;
   lateMs: number;
 }
 
-interface Heard {
-  agent: Sign;
-  kernel: Sign;
+interface PeerSignals {
+  agent: LastHeard;
+  kernel: LastHeard;
   /** Whether its agent was heard at all, or is known from hearsay only. */
   hasSpoken: boolean;
   incarnation: number;
@@ -24,17 +24,17 @@ interface Heard {
   silenceMs: number;
   grantedUntilMs: number;
   readonly jitter: Jitter;
-  reach: Reach;
+  reach: NetworkReach;
   /** Since when it has said the same about it. */
   reachAtMs: number;
 }
 
-const signAt = (atMs: number): Sign => ({ atMs, stoppedMs: 0, lateMs: 0 });
+const signAt = (atMs: number): LastHeard => ({ atMs, stoppedMs: 0, lateMs: 0 });
 
 export class Hearing {
   readonly #node: string;
   readonly #timing: Timing;
-  readonly #heardByNode = new Map<string, Heard>();
+  readonly #heardByNode = new Map<string, PeerSignals>();
   /** How late our own timer fires. */
   readonly #lateness: Jitter;
 
@@ -74,7 +74,7 @@ export class Hearing {
   setReach(node: string, unreached: readonly Unreached[], nowMs: number): void {
     const heard = this.#heardByNode.get(node);
     if (heard === undefined || heard.reach.says(unreached)) return;
-    heard.reach = unreached.length === 0 ? wholeReach : new Reach(unreached);
+    heard.reach = unreached.length === 0 ? wholeReach : new NetworkReach(unreached);
     heard.reachAtMs = nowMs;
   }
 
@@ -122,7 +122,7 @@ export class Hearing {
     return heard !== undefined && nowMs - this.#agentAtMs(heard) < heard.silenceMs;
   }
 
-  reachOf(node: string): Reach {
+  reachOf(node: string): NetworkReach {
     return this.#heardByNode.get(node)?.reach ?? wholeReach;
   }
 
@@ -162,7 +162,7 @@ export class Hearing {
     return heard !== undefined && nowMs - this.#agentAtMs(heard) < this.#timing.graceMs;
   }
 
-  #agentAtMs(heard: Heard): number {
+  #agentAtMs(heard: PeerSignals): number {
     return this.#countedMs(heard.agent, heard);
   }
 
@@ -170,13 +170,13 @@ export class Hearing {
    * From when on silence counts. All of a stop does not, but of being late again and again only so much that a loss is noticed after the
    * widest silence and a usual one, whatever part of it is granted anyway.
    */
-  #countedMs({ atMs, stoppedMs, lateMs }: Sign, { silenceMs }: Heard): number {
+  #countedMs({ atMs, stoppedMs, lateMs }: LastHeard, { silenceMs }: PeerSignals): number {
     const { widestMs, silenceMs: usualMs } = this.#timing;
     return atMs + stoppedMs + Math.min(lateMs, widestMs + usualMs - silenceMs);
   }
 
-  #meet(node: string, incarnation: number, nowMs: number): Heard {
-    const heard: Heard = {
+  #meet(node: string, incarnation: number, nowMs: number): PeerSignals {
+    const heard: PeerSignals = {
       agent: signAt(nowMs),
       kernel: signAt(-Infinity),
       hasSpoken: false,
@@ -193,7 +193,7 @@ export class Hearing {
   }
 
   /** As many heartbeats as usual, each as long as they come late: in steps, so that it is not another one each time. */
-  #silenceFor({ jitter }: Heard, nowMs: number): number {
+  #silenceFor({ jitter }: PeerSignals, nowMs: number): number {
     const { heartbeatMs, silenceMs, widestMs } = this.#timing;
     const lateMs = Math.max(jitter.expectedMs(nowMs), this.#lateness.expectedMs(nowMs));
     const steps = Math.ceil(((silenceMs / heartbeatMs) * lateMs) / heartbeatMs);

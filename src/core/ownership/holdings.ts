@@ -9,7 +9,7 @@ import type { Electorate } from '../cluster/view.ts';
 import type { Ip } from '../ip/index.ts';
 import type { Hearing } from './hearing.ts';
 import { PROMISES_FROM } from './message.ts';
-import type { Held, HoldMode } from './port.ts';
+import type { EipHold, HoldMode } from './port.ts';
 import { holdFor, type Timing } from './timing.ts';
 
 /** What this node has to do with an EIP. */
@@ -119,8 +119,8 @@ export class Holdings {
   }
 
   /** What the kernel should hold. */
-  held(): readonly Held[] {
-    const held: Held[] = [];
+  held(): readonly EipHold[] {
+    const held: EipHold[] = [];
     for (const { eip, epoch, state, keeps, other } of this.#ownByEip.values()) {
       const mode = state === 'asking' ? keeps : state;
       if (mode !== undefined) held.push({ eip, epoch, mode, ...(other && { other: other.node }) });

@@ -13,7 +13,7 @@ export interface Holding {
 }
 
 /** An EIP that a node wants, or wants to keep, with its vote. */
-export interface Wanted extends Holding {
+export interface RequestedHolding extends Holding {
   /** False while the sender does not own it yet. */
   readonly isOwned: boolean;
 }
@@ -55,16 +55,16 @@ export interface Ack {
 }
 
 /** Asks a voter for its vote. */
-export interface Claim {
+export interface VoteRequest {
   readonly kind: 'claim';
   readonly sequence: number;
   /** Of the electorate that the sender goes by. */
   readonly generation: number;
-  readonly wanted: readonly Wanted[];
+  readonly wanted: readonly RequestedHolding[];
 }
 
 /** The answer to a claim. */
-export interface Answer {
+export interface VoteAnswer {
   readonly kind: 'answer';
   readonly sequence: number;
   readonly losses: number;
@@ -101,4 +101,4 @@ export interface Noted {
   readonly sequence: number;
 }
 
-export type Message = Beat | Ack | Claim | Answer | Release | Word | Notice | Noted;
+export type Message = Beat | Ack | VoteRequest | VoteAnswer | Release | Word | Notice | Noted;

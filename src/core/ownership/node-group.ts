@@ -29,15 +29,15 @@ export const nodeGroupKey = ({ gateway, node }: NodeGroup): Ip => {
 export const isNodeGroupKey = (ip: Ip): boolean => /^100::[89a-f][0-9a-f]{3}(:[0-9a-f]{1,4}){3}$/.test(ip);
 
 /** The address that stands for an EIP; undefined when there is none. */
-export const standFor = ({ ipv4, ipv6 }: Eip): Ip | undefined => ipv4 ?? ipv6;
+export const eipKey = ({ ipv4, ipv6 }: Eip): Ip | undefined => ipv4 ?? ipv6;
 
 /** The group that a policy is recorded in; undefined for one with an EIP, or whose gateway is not recorded. */
 export const nodeGroupOf = ({ eip, gateway, node }: RecordedBinding): NodeGroup | undefined =>
-  gateway === undefined || node === undefined || standFor(eip) !== undefined ? undefined : { gateway, node };
+  gateway === undefined || node === undefined || eipKey(eip) !== undefined ? undefined : { gateway, node };
 
 /** What nodes agree on for a policy: the address that stands for its EIP or for its node group; undefined without either. */
 export const ownershipKey = (recorded: RecordedBinding): Ip | undefined => {
-  const eip = standFor(recorded.eip);
+  const eip = eipKey(recorded.eip);
   if (eip !== undefined) return eip;
   const group = nodeGroupOf(recorded);
   return group && nodeGroupKey(group);

@@ -8,7 +8,7 @@ import { type Context, EIPS_PER_MESSAGE } from './context.ts';
 import type { Holding, Notice } from './message.ts';
 
 /** One notice and who has not noted it yet. */
-interface Round {
+interface PendingNotice {
   readonly notice: Notice;
   readonly unnoted: Set<string>;
   nextAtMs: number;
@@ -20,7 +20,7 @@ const SLOWEST = 200;
 
 export class Notices {
   readonly #context: Context;
-  readonly #roundBySequence = new Map<number, Round>();
+  readonly #roundBySequence = new Map<number, PendingNotice>();
   readonly #toldEpochByEip = new Map<Ip, number>();
   #sequence = 0;
 

@@ -12,7 +12,7 @@ import { Holdings } from './holdings.ts';
 import type { Holding, Message } from './message.ts';
 import { Notices } from './notices.ts';
 import type { Effect, Input, OwnershipPlan } from './port.ts';
-import { Reach } from './reach.ts';
+import { NetworkReach } from './reach.ts';
 import { Replies } from './replies.ts';
 import { isTooLate, type Passed } from './standstill.ts';
 import type { Timing } from './timing.ts';
@@ -123,7 +123,7 @@ export class Ownership {
         this.#follow(input.plan, nowMs);
         break;
       case 'uplink':
-        this.#seeOutside(new Reach(input.unreached), nowMs);
+        this.#seeOutside(new NetworkReach(input.unreached), nowMs);
         this.#nextBeatMs = nowMs;
         this.#wake(nowMs);
         break;
@@ -140,7 +140,7 @@ export class Ownership {
         this.#replies.contest(input.eips);
         break;
       default:
-        assertNever(input);
+        input satisfies never;
     }
   }
 
@@ -172,7 +172,7 @@ export class Ownership {
     this.#asksAllUntilMs = nowMs + freshMs;
   }
 
-  #seeOutside(reach: Reach, nowMs: number): void {
+  #seeOutside(reach: NetworkReach, nowMs: number): void {
     const context = this.#context;
     if (reach.hasLostMoreThan(context.reach)) context.lostAtMs = nowMs;
     context.reach = reach;
@@ -355,7 +355,7 @@ export class Ownership {
         this.#notices.noted(from, message.sequence);
         break;
       default:
-        assertNever(message);
+        message satisfies never;
     }
   }
 
@@ -396,7 +396,3 @@ export class Ownership {
 }
 
 const nothing: readonly Effect[] = [];
-
-const assertNever = (value: never): never => {
-  throw new Error(`not known: ${JSON.stringify(value)}`);
-};

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import type { PolicyView, TunnelView } from '../cluster/view.ts';
-import { ListJournal } from '../incremental/change-log.ts';
+import { ListChangeLog } from '../incremental/change-log.ts';
 import { setOfIps } from '../ip/index.ts';
 import { ip } from '../testing/address.ts';
 import { gatewayObject, nodeObject, policyObject, step, worldOf } from '../testing/objects.ts';
@@ -53,7 +53,7 @@ describe('recordedEips', () => {
     assert.equal(found.get(ip('10.6.0.100'))?.eip.ipv6, 'fd06::100');
   });
 
-  it('is the same when a journal tells which policies are others, and the same value while it says the same', () => {
+  it('is the same when a change log tells which policies are others, and the same value while it says the same', () => {
     const records = fc.record({
       key: fc.nat(5),
       eip: fc.constantFrom(undefined, '10.6.0.1', '10.6.0.2'),
@@ -63,18 +63,18 @@ describe('recordedEips', () => {
     });
     fc.assert(
       fc.property(fc.array(records, { maxLength: 30 }), (steps) => {
-        const journal = new ListJournal<PolicyView>();
+        const changeLog = new ListChangeLog<PolicyView>();
         const present = new Map<string, PolicyView>();
         const read = createRecordedEips();
-        let last = read(journal.mark([]));
+        let last = read(changeLog.mark([]));
         for (const { key, eip, node, epoch, isGone } of steps) {
           const name = `shop/${key}`;
           const recorded = { eip: { ipv4: eip && ip(eip), ipv6: undefined }, node, epoch, slot: key };
           const after = isGone ? undefined : ({ key: name, recorded } as unknown as PolicyView);
-          journal.exchange(present.get(name), after);
+          changeLog.exchange(present.get(name), after);
           if (after === undefined) present.delete(name);
           else present.set(name, after);
-          const now = read(journal.mark([...present.values()]));
+          const now = read(changeLog.mark([...present.values()]));
           const afresh = recordedEips(shuffled([...present.values()], key));
           assert.deepEqual(now, afresh);
           if (isDeepStrictEqual(now, last)) assert.equal(now, last);

@@ -162,7 +162,7 @@ const holds = (pools: Roster['pools'], { ipv4, ipv6 }: Eip): boolean =>
   ipv4 === undefined ? ipv6 !== undefined && contains(pools.ipv6, ipv6) : contains(pools.ipv4, ipv4);
 
 /** An owner of which a node was told, by the protocol. */
-export interface KnownOwner {
+export interface NoticedOwner {
   readonly node: string;
   readonly epoch: number;
 }
@@ -176,11 +176,11 @@ export interface KnownOwner {
  */
 export const ownersOf = (
   recorded: ReadonlyMap<Ip, RecordedEip>,
-  told: ReadonlyMap<Ip, KnownOwner>,
+  told: ReadonlyMap<Ip, NoticedOwner>,
   tunnels: readonly TunnelView[],
 ): ReadonlyMap<Ip, string> => {
   const latest = new Map(told);
-  const reports = (known: KnownOwner, ip: Ip): boolean =>
+  const reports = (known: NoticedOwner, ip: Ip): boolean =>
     tunnels.some(
       ({ node, held }) => node === known.node && held.some((one) => one.ip === ip && one.epoch >= known.epoch),
     );

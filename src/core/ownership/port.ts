@@ -55,7 +55,7 @@ export type Input =
  */
 export type HoldMode = 'owned' | 'carried' | 'prepared';
 
-export interface Held extends Holding {
+export interface EipHold extends Holding {
   readonly mode: HoldMode;
   /** While it moves by plan, the other of the two nodes: that one may know connections that this one does not. */
   readonly other?: string;
@@ -78,7 +78,7 @@ export type Effect =
   /** Ask the kernel of that node, through the tunnel, whether it is there. */
   | { readonly kind: 'echo'; readonly node: string; readonly sequence: number }
   /** All that the kernel should hold, in place of what it held. It lets go by itself after the lease of the timing. */
-  | { readonly kind: 'hold'; readonly held: readonly Held[] }
+  | { readonly kind: 'hold'; readonly held: readonly EipHold[] }
   /** Tell the kernel again to hold what it holds. */
   | { readonly kind: 'renew' }
   /** Announce the EIP again. */

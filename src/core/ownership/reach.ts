@@ -14,7 +14,7 @@ export interface Unreached {
 }
 
 /** What a node has said last. Two with the same words are told apart only by when they were said. */
-export class Reach {
+export class NetworkReach {
   readonly unreached: readonly Unreached[];
   readonly #lost: Counter;
   readonly #doubtful: Counter;
@@ -52,7 +52,7 @@ export class Reach {
   }
 
   /** True when a network is lost here that was not lost before. */
-  hasLostMoreThan(before: Reach): boolean {
+  hasLostMoreThan(before: NetworkReach): boolean {
     const had = (network: Cidr): boolean => before.unreached.some((one) => one.isLost && one.network === network);
     return this.unreached.some(({ network, isLost }) => isLost && !had(network));
   }
@@ -89,4 +89,4 @@ class Counter {
 const addressesOf = ({ eip, addresses }: PlannedEip): readonly Ip[] => addresses ?? [eip];
 
 /** Everything is in reach, as far as anybody knows. */
-export const wholeReach = new Reach([]);
+export const wholeReach = new NetworkReach([]);

@@ -4,19 +4,19 @@ import type { Candidacy } from './candidacy.ts';
 import type { Context } from './context.ts';
 import {
   type Beat,
-  type Claim,
   type Holding,
   type Notice,
   PROMISES_FROM,
   type Release,
-  type Wanted,
+  type RequestedHolding,
+  type VoteRequest,
 } from './message.ts';
-import type { KnownOwner } from './planned.ts';
+import type { NoticedOwner } from './planned.ts';
 
 export class Replies {
   readonly #context: Context;
   readonly #candidacy: Candidacy;
-  readonly #ownerByEip = new Map<Ip, KnownOwner>();
+  readonly #ownerByEip = new Map<Ip, NoticedOwner>();
   readonly #announcedAtMs = new Map<Ip, number>();
 
   constructor(context: Context, candidacy: Candidacy) {
@@ -35,7 +35,7 @@ export class Replies {
   }
 
   /** Somebody asks for our vote. */
-  judge(from: string, { sequence, generation, wanted }: Claim, nowMs: number): void {
+  judge(from: string, { sequence, generation, wanted }: VoteRequest, nowMs: number): void {
     const { node, voter, holdings, plan } = this.#context;
     this.#answerRival(from, wanted, nowMs);
     for (const { eip, epoch, isOwned } of wanted) {
@@ -65,7 +65,7 @@ export class Replies {
   }
 
   /** Somebody asks for what this node owns: it does not know, and perhaps its kernel has answered for it until now. */
-  #answerRival(from: string, wanted: readonly Wanted[], nowMs: number): void {
+  #answerRival(from: string, wanted: readonly RequestedHolding[], nowMs: number): void {
     const { holdings } = this.#context;
     const news: Holding[] = [];
     for (const { eip, epoch } of wanted) {
@@ -97,7 +97,7 @@ export class Replies {
     const { node, holdings, plan, plannedByEip } = this.#context;
     const released: Holding[] = [];
     const unknown: Holding[] = [];
-    const wanted: Wanted[] = [];
+    const wanted: RequestedHolding[] = [];
     for (const holding of doubted) {
       const own = holdings.get(holding.eip);
       if (!plannedByEip.has(holding.eip)) unknown.push(holding);

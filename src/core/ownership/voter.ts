@@ -6,8 +6,8 @@
 import type { Ip } from '../ip/index.ts';
 import type { FalseAlarms } from './false-alarms.ts';
 import type { Hearing } from './hearing.ts';
-import type { Holding, Refusal, Wanted } from './message.ts';
-import type { KnownOwner } from './planned.ts';
+import type { Holding, Refusal, RequestedHolding } from './message.ts';
+import type { NoticedOwner } from './planned.ts';
 
 /** A vote. */
 export interface Vote {
@@ -40,7 +40,7 @@ export class Voter {
    * The last epochs of EIPs that no longer exist. An address may be given again, to another node: if epochs began anew with it, nodes
    * would take the word of its new owner for an old one.
    */
-  readonly #pastByEip = new Map<Ip, KnownOwner>();
+  readonly #pastByEip = new Map<Ip, NoticedOwner>();
   readonly #countByHolder = new Map<string, number>();
   readonly #lossesByNode = new Map<string, number>();
 
@@ -104,7 +104,7 @@ export class Voter {
   }
 
   /** Judges a claim. A later epoch than any that was seen is needed to get what another node had. */
-  judge(from: string, wanted: readonly Wanted[], nowMs: number): Judgement {
+  judge(from: string, wanted: readonly RequestedHolding[], nowMs: number): Judgement {
     const granted: Holding[] = [];
     const refused: Refusal[] = [];
     const doubted = new Map<string, Holding[]>();

@@ -10,7 +10,7 @@
  */
 import { type Ip, ipBytes, ipOfBytes, parseCidr, parseIp, prefixLengthOf } from '../ip/index.ts';
 import { EIPS_PER_MESSAGE } from './context.ts';
-import type { Holding, Message, Refusal, Wanted } from './message.ts';
+import type { Holding, Message, Refusal, RequestedHolding } from './message.ts';
 import type { Unreached } from './reach.ts';
 
 /** A message, or undefined for bytes that are none. */
@@ -44,7 +44,7 @@ const namePattern = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/;
 
 /** The bytes of a message. Throws for one that the protocol does not send: more EIPs than allowed, a number out of range. */
 export const encode = (message: Message): Uint8Array => {
-  const writer = new Writer();
+  const writer = new MessageWriter();
   // An acknowledgement that promises nothing is what older versions know.
   const isPromise = message.kind === 'ack' && message.promisedMs !== undefined;
   writer.byte(kinds.indexOf(isPromise ? 'promise' : message.kind));
@@ -98,7 +98,7 @@ const messageIn = (reader: Reader): Decoded => {
     case 'promise':
       return { kind: 'ack', sequence: reader.number(), losses: reader.number(), promisedMs: reader.number() };
     case 'claim':
-      return { kind, sequence: reader.number(), generation: reader.number(), wanted: reader.list(wantedIn) };
+      return { kind, sequence: reader.number(), generation: reader.number(), wanted: reader.list(requestedIn) };
     case 'answer': {
       const [sequence, losses] = [reader.number(), reader.number()];
       return { kind, sequence, losses, granted: reader.list(asIs), refused: reader.list(refusalIn) };
@@ -117,7 +117,7 @@ const messageIn = (reader: Reader): Decoded => {
 };
 
 const asIs = (_: Reader, holding: Holding): Holding => holding;
-const wantedIn = (reader: Reader, holding: Holding): Wanted => ({ ...holding, isOwned: reader.flag() });
+const requestedIn = (reader: Reader, holding: Holding): RequestedHolding => ({ ...holding, isOwned: reader.flag() });
 const refusalIn = (reader: Reader, holding: Holding): Refusal => {
   const why = reasons[reader.byte()];
   if (why === undefined) reader.refuse();
@@ -141,7 +141,7 @@ const addressIn = (network: string): Ip => {
 };
 
 /** Writes the parts of a message one after the other. */
-export class Writer {
+export class MessageWriter {
   readonly #bytes = new Uint8Array(SIZE_LIMIT);
   readonly #view = new DataView(this.#bytes.buffer);
   #size = 0;

@@ -3,7 +3,7 @@ import type { TunnelPhase } from '../../api/egress-tunnel.ts';
 import { type Finding, finding, isGood, listed } from '../cluster/finding.ts';
 import type { Eip, GatewayView, PolicyKey } from '../cluster/view.ts';
 import { gatewayConflictFinding } from '../gateways/conflicts.ts';
-import type { GatewayNode, Load, Place } from '../gateways/placement.ts';
+import type { GatewayNode, Load, Placement } from '../gateways/placement.ts';
 import type { GatewayPools } from '../gateways/pools.ts';
 import { count, type IntervalSet, positionOf } from '../ip/index.ts';
 import { compareText } from '../values/hash.ts';
@@ -49,7 +49,7 @@ export interface GatewayParts {
   readonly nodes: readonly GatewayNode[];
   readonly phases: ReadonlyMap<string, TunnelPhase>;
   readonly eips: readonly { readonly load: Load; readonly eip: Eip | undefined }[];
-  readonly places: ReadonlyMap<Load, Place>;
+  readonly places: ReadonlyMap<Load, Placement>;
   /** The gateway that is the cluster default. */
   readonly clusterDefault: string | undefined;
 }

@@ -7,12 +7,17 @@
  */
 
 import type { ClusterView, GatewayView, TunnelView } from '../cluster/view.ts';
-import { type LabelledNode, type Served, type Service, serveAll } from '../gateways/gateway-allocation.ts';
+import {
+  allocateAll,
+  type GatewayAllocation,
+  type LabelledNode,
+  type RepeatedAllocation,
+} from '../gateways/gateway-allocation.ts';
 import { familiesOf } from '../gateways/placement.ts';
 import { type GatewayPools, havePoolsInCommon, poolsOf } from '../gateways/pools.ts';
-import { createDemands } from '../gateways/requests.ts';
-import { createShadows } from '../policies/incremental-shadows.ts';
-import { createAgeOrder } from '../policies/policy-order.ts';
+import { createRequests } from '../gateways/requests.ts';
+import { createIncrementalShadows } from '../policies/incremental-shadows.ts';
+import { createPolicyOrder } from '../policies/policy-order.ts';
 import { keepsOn, planTunnels, type TunnelPlan, type TunnelsPlan } from '../tunnels/tunnels.ts';
 import { isSameList } from '../values/equality.ts';
 import { compareText, hashText } from '../values/hash.ts';
@@ -40,18 +45,18 @@ export interface NextPlan {
 }
 
 /** What a planner remembers of its last plan, besides what its parts do. */
-interface Round {
+interface PreviousPlan {
   readonly view: ClusterView;
   readonly pools: ReadonlyMap<string, GatewayPools>;
   readonly tunnels: TunnelsPlan;
   readonly nodes: readonly LabelledNode[];
-  readonly serviceByGateway: ReadonlyMap<string, Service>;
+  readonly serviceByGateway: ReadonlyMap<string, RepeatedAllocation>;
   readonly lateByGateway: ReadonlyMap<string, LatePlan>;
 }
 
 /** The plan of a gateway, which is made when somebody asks for it: nobody waits for it as they do for policies. */
 interface LatePlan {
-  readonly served: Served;
+  readonly served: GatewayAllocation;
   readonly phases: GatewayParts['phases'];
   readonly clusterDefault: string | undefined;
   readonly get: () => GatewayPlan;
@@ -64,22 +69,22 @@ interface LatePlan {
  */
 export const createPlanner = (): ((view: ClusterView) => NextPlan) => {
   const [sorted, demandsOf, shadowsFor, planPolicies] = [
-    createAgeOrder(),
-    createDemands(),
-    createShadows(),
+    createPolicyOrder(),
+    createRequests(),
+    createIncrementalShadows(),
     createPolicyPlans(),
   ];
-  let last: Round | undefined;
+  let last: PreviousPlan | undefined;
   return (unordered) => {
     const view = { ...unordered, policies: sorted(unordered.policies) };
     const tunnels = last !== undefined && haveTunnelsInCommon(last.view, view) ? last.tunnels : planTunnels(view);
     const pools = last !== undefined && havePoolsInCommon(last.view, view) ? last.pools : poolsOf(view);
     const nodes = nodesOf(view, tunnels, last?.nodes);
     const { demands, bound, clusterDefault } = demandsOf(view);
-    const services = serveAll(demands, pools, nodes, view.settings.seed, (name) => last?.serviceByGateway.get(name));
+    const services = allocateAll(demands, pools, nodes, view.settings.seed, (name) => last?.serviceByGateway.get(name));
     const served = services.map((service) => service.served);
     const shadows = shadowsFor(view.policies, view.ranges, view.namespaces);
-    const servedBy = new Map(served.map((each): [GatewayView, Served] => [each.gateway, each]));
+    const servedBy = new Map(served.map((each): [GatewayView, GatewayAllocation] => [each.gateway, each]));
     const { plans, changes } = planPolicies({ policies: view.policies, bound, servedBy, shadows });
     const phases = new Map(tunnels.tunnels.map(({ node, phase }) => [node, phase]));
     const late = served.map((each) =>
@@ -110,7 +115,7 @@ const haveTunnelsInCommon = (a: ClusterView, b: ClusterView): boolean =>
 
 /** Plans a gateway when asked to; `last` stays when it gives the same. */
 const latePlan = (
-  served: Served,
+  served: GatewayAllocation,
   phases: GatewayParts['phases'],
   clusterDefault: string | undefined,
   last: LatePlan | undefined,
@@ -158,7 +163,7 @@ const nodesOf = (
 };
 
 /** What the nodes of a gateway have to carry, each once. */
-const eipsOf = ({ granted }: Served): GatewayParts['eips'] => {
+const eipsOf = ({ granted }: GatewayAllocation): GatewayParts['eips'] => {
   const grantByLoad = new Map([...granted.values()].map((grant) => [grant.load, grant]));
   return [...grantByLoad.values()];
 };

@@ -1,7 +1,7 @@
 /** PolicyPlan: what was decided about one policy, with a finding for each of its conditions. */
 import { type Finding, finding, listed } from '../cluster/finding.ts';
 import type { Eip, PolicyKey, PolicyView } from '../cluster/view.ts';
-import type { GatewayNode, Place } from '../gateways/placement.ts';
+import type { GatewayNode, Placement } from '../gateways/placement.ts';
 import { type Shadow, shadowedFinding } from '../policies/shadows.ts';
 
 /** A policy together with the address, node and slot it has. */
@@ -77,7 +77,7 @@ export const refusedPolicy = (
 export interface Grant {
   readonly gateway: string;
   readonly eip: Eip | undefined;
-  readonly place: Place;
+  readonly place: Placement;
   readonly slot: number | undefined;
   /** The nodes of the gateway. */
   readonly nodes: readonly GatewayNode[];

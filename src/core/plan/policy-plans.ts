@@ -4,9 +4,9 @@
  */
 
 import type { GatewayView, PolicyView } from '../cluster/view.ts';
-import type { Granted, Served } from '../gateways/gateway-allocation.ts';
-import type { Place } from '../gateways/placement.ts';
-import type { Bound } from '../gateways/requests.ts';
+import type { GatewayAllocation, Granted } from '../gateways/gateway-allocation.ts';
+import type { Placement } from '../gateways/placement.ts';
+import type { PolicyRequest } from '../gateways/requests.ts';
 import { createSlots, type SlotClaim } from '../gateways/slots.ts';
 import type { ShadowsNow } from '../policies/incremental-shadows.ts';
 import { compareLists, placeIn } from '../policies/policy-order.ts';
@@ -19,8 +19,8 @@ export interface PolicyPlansInput {
   /** Sorted by age. */
   readonly policies: readonly PolicyView[];
   /** One for each policy, in their order; undefined for one that is being deleted. */
-  readonly bound: readonly (Bound | undefined)[];
-  readonly servedBy: ReadonlyMap<GatewayView, Served>;
+  readonly bound: readonly (PolicyRequest | undefined)[];
+  readonly servedBy: ReadonlyMap<GatewayView, GatewayAllocation>;
   readonly shadows: ShadowsNow;
 }
 
@@ -41,19 +41,19 @@ export interface PolicyChange {
 }
 
 /** A policy with what its gateway gave it. */
-interface Answer {
-  readonly bound: Bound;
+interface PolicyAllocation {
+  readonly bound: PolicyRequest;
   /** What its gateway did; undefined without one. */
-  readonly by: Served | undefined;
+  readonly by: GatewayAllocation | undefined;
   readonly granted: Granted | undefined;
 }
 
 /** The same, with what was decided. */
-interface Row extends Answer {
+interface Row extends PolicyAllocation {
   readonly plan: PolicyPlan;
 }
 
-interface Round {
+interface PreviousPolicyPlans {
   readonly input: PolicyPlansInput;
   /** One for each policy, in their order; undefined for one that is being deleted. */
   readonly rows: readonly (Row | undefined)[];
@@ -62,10 +62,10 @@ interface Round {
 /** Makes a function that gives the plans of policies. */
 export const createPolicyPlans = (): ((input: PolicyPlansInput) => PolicyPlans) => {
   const assignSlots = createSlots();
-  let last: Round | undefined;
+  let last: PreviousPolicyPlans | undefined;
   return (input) => {
     const { rows, open, gone } = carriedOver(input, last);
-    const answers = new Map<number, Answer>();
+    const answers = new Map<number, PolicyAllocation>();
     const claims = { gone: gone.flatMap(claimOf), come: [] as SlotClaim[] };
     for (const [place, known] of open) {
       const answer = answerOf(input, place);
@@ -101,7 +101,7 @@ export const createPolicyPlans = (): ((input: PolicyPlansInput) => PolicyPlans) 
  * The rows of last time at the places of now, those that have to be looked at by place (with the row that the policy had
  * last time), and the rows of values that are gone.
  */
-const carriedOver = (input: PolicyPlansInput, last: Round | undefined) => {
+const carriedOver = (input: PolicyPlansInput, last: PreviousPolicyPlans | undefined) => {
   const { policies, bound } = input;
   const rows: (Row | undefined)[] = [];
   const gone: Row[] = [];
@@ -145,24 +145,24 @@ function* placesConcerned(
   for (const policy of shadows.changed ?? []) yield placeIn(policies, policy, compareAge);
 }
 
-const answerOf = ({ bound, servedBy }: PolicyPlansInput, place: number): Answer | undefined => {
+const answerOf = ({ bound, servedBy }: PolicyPlansInput, place: number): PolicyAllocation | undefined => {
   const one = bound[place];
   if (one === undefined) return undefined;
   const by = one.gateway && servedBy.get(one.gateway);
   return { bound: one, by, granted: by?.granted.get(one.policy.key) };
 };
 
-const claimOf = (answer: Answer | undefined): readonly SlotClaim[] =>
+const claimOf = (answer: PolicyAllocation | undefined): readonly SlotClaim[] =>
   answer?.granted === undefined ? [] : [{ policy: answer.bound.policy, eip: answer.granted.eip }];
 
-const isSameClaim = ({ granted: a }: Answer, { granted: b }: Answer): boolean =>
+const isSameClaim = ({ granted: a }: PolicyAllocation, { granted: b }: PolicyAllocation): boolean =>
   (a === undefined) === (b === undefined) &&
   (a?.eip === undefined) === (b?.eip === undefined) &&
   a?.eip?.ipv4 === b?.eip?.ipv4 &&
   a?.eip?.ipv6 === b?.eip?.ipv6;
 
 const planOf = (
-  { bound, by, granted }: Answer,
+  { bound, by, granted }: PolicyAllocation,
   last: PolicyPlan | undefined,
   slot: number | undefined,
   shadows: readonly Shadow[],
@@ -180,4 +180,4 @@ const planOf = (
     : acceptedPolicy(policy, given, shadows);
 };
 
-const nowhere: Place = { node: undefined, isServing: false, epoch: 0 };
+const nowhere: Placement = { node: undefined, isServing: false, epoch: 0 };

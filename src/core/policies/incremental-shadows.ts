@@ -17,22 +17,22 @@ export interface ShadowsNow {
 }
 
 /** What shadows depend on besides the policies. */
-interface Surroundings {
+interface ShadowContext {
   readonly ranges: ClusterRanges;
   readonly namespaces: ClusterView['namespaces'];
 }
 
 /** Makes a function that finds what shadowsOf finds, for policies that are sorted by age. */
-export const createShadows = (): ((
+export const createIncrementalShadows = (): ((
   policies: readonly PolicyView[],
   ranges: ClusterRanges,
   namespaces: ClusterView['namespaces'],
 ) => ShadowsNow) => {
-  const files = new Files();
+  const files = new FiledPolicies();
   const found = new Map<PolicyKey, readonly Shadow[]>();
   const on: ShadowsNow['on'] = (policy) => found.get(policy) ?? noShadows;
   let known: readonly PolicyView[] = [];
-  let around: Surroundings | undefined;
+  let around: ShadowContext | undefined;
   return (policies, ranges, namespaces) => {
     const changes = changesBetween(known, policies);
     const isElsewhere = around?.ranges !== ranges || !isSameList(around.namespaces, namespaces);
@@ -54,7 +54,7 @@ export const createShadows = (): ((
 };
 
 /** The policies by what they are about: those in force, as they were when that last changed. */
-class Files {
+class FiledPolicies {
   readonly #byKey = new Map<PolicyKey, ReadPolicy>();
   /** namespace, undefined for cluster policies -> anchor -> policies in order of precedence */
   readonly #anchored = new Map<string | undefined, Map<string, ReadPolicy[]>>();

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { readEip } from '../project/address.ts';
 import { ip } from '../testing/address.ts';
-import { type Bound, outcomeOf, type PacketOutcome, type Site } from './outcome.ts';
+import { type BoundPolicy, outcomeOf, type PacketOutcome, type SourceNode } from './outcome.ts';
 
-const site: Site = { canReach: () => true, isReady: () => true, addressOf: () => undefined };
+const site: SourceNode = { canReach: () => true, isReady: () => true, addressOf: () => undefined };
 const eip = readEip({ ipv4: '10.6.1.1', ipv6: 'fd06::1' }, '', []);
 const none = readEip({}, '', []);
-const bound: Bound = {
+const bound: BoundPolicy = {
   spec: { address: { kind: 'allocated', allocator: 'rr' }, onUnavailable: 'Drop' },
   eip,
   node: 'a',
   slot: 7,
 };
-const nodeIp: Bound = { ...bound, spec: { ...bound.spec, address: { kind: 'nodeIp' } }, eip: none };
+const nodeIp: BoundPolicy = { ...bound, spec: { ...bound.spec, address: { kind: 'nodeIp' } }, eip: none };
 const through = (source: string): PacketOutcome => ({ kind: 'gateway', node: 'a', slot: 7, eip: ip(source) });
 
 describe('outcomeOf', () => {
@@ -23,7 +23,7 @@ describe('outcomeOf', () => {
   });
 
   it('is the address of the gateway node for a policy that asks for it', () => {
-    const known: Site = {
+    const known: SourceNode = {
       ...site,
       addressOf: (node, family) => (node === 'a' && family === 4 ? ip('192.0.2.1') : undefined),
     };
@@ -32,11 +32,11 @@ describe('outcomeOf', () => {
   });
 
   it('is not the address of the node for a policy that asks for an EIP and has none yet', () => {
-    const known: Site = { ...site, addressOf: () => ip('192.0.2.1') };
+    const known: SourceNode = { ...site, addressOf: () => ip('192.0.2.1') };
     assert.deepEqual(outcomeOf({ ...bound, eip: none }, 4, known), { kind: 'drop', because: 'noAddress' });
   });
 
-  const lacking: readonly [string, Partial<Bound>, Partial<Site>, string][] = [
+  const lacking: readonly [string, Partial<BoundPolicy>, Partial<SourceNode>, string][] = [
     ['it has no node', { node: undefined }, {}, 'unbound'],
     ['it has no slot', { slot: undefined }, {}, 'unbound'],
     ['its node cannot be reached', {}, { canReach: (node) => node !== 'a' }, 'unreachable'],
@@ -47,15 +47,15 @@ describe('outcomeOf', () => {
       const lacks = { ...bound, ...over };
       const there = { ...site, ...overSite };
       assert.deepEqual(outcomeOf(lacks, 6, there), { kind: 'drop', because });
-      const open: Bound = { ...lacks, spec: { ...bound.spec, onUnavailable: 'NodeIP' } };
+      const open: BoundPolicy = { ...lacks, spec: { ...bound.spec, onUnavailable: 'NodeIP' } };
       assert.deepEqual(outcomeOf(open, 6, there), { kind: 'nodeIp', because });
     });
   }
 
   it('gives up a node that is not ready only where the policy says NodeIP', () => {
-    const lost: Site = { ...site, isReady: () => false };
+    const lost: SourceNode = { ...site, isReady: () => false };
     assert.deepEqual(outcomeOf(bound, 4, lost), through('10.6.1.1'));
-    const open: Bound = { ...bound, spec: { ...bound.spec, onUnavailable: 'NodeIP' } };
+    const open: BoundPolicy = { ...bound, spec: { ...bound.spec, onUnavailable: 'NodeIP' } };
     assert.deepEqual(outcomeOf(open, 4, lost), { kind: 'nodeIp', because: 'notReady' });
   });
 });

@@ -23,7 +23,7 @@ export type PacketOutcome =
 export type Unavailability = 'unbound' | 'unreachable' | 'notReady' | 'noAddress';
 
 /** A policy and what it was given. */
-export interface Bound {
+export interface BoundPolicy {
   readonly spec: Pick<PolicySpecView, 'address' | 'onUnavailable'>;
   readonly eip: Eip;
   readonly node: string | undefined;
@@ -31,7 +31,7 @@ export interface Bound {
 }
 
 /** The node that a packet starts on, and what that node knows of gateway nodes. */
-export interface Site {
+export interface SourceNode {
   /** Whether packets get to a gateway node; they always do to the node itself. */
   readonly canReach: (node: string) => boolean;
   /** Whether the tunnel of a node is in use; see isInUse in tunnels.ts. */
@@ -44,7 +44,11 @@ export interface Site {
  * What becomes of a packet of a family. A policy that says Drop keeps using a node that does not look ready: the worst
  * that can happen there is a drop, and who looks may be wrong. One that says NodeIP does not wait for that.
  */
-export const outcomeOf = ({ spec, eip, node, slot }: Bound, family: IpFamily, site: Site): PacketOutcome => {
+export const outcomeOf = (
+  { spec, eip, node, slot }: BoundPolicy,
+  family: IpFamily,
+  site: SourceNode,
+): PacketOutcome => {
   const without = (because: Unavailability): PacketOutcome =>
     spec.onUnavailable === 'Drop' ? { kind: 'drop', because } : { kind: 'nodeIp', because };
   if (node === undefined || slot === undefined) return without('unbound');

@@ -5,7 +5,7 @@
 
 import { type Labels, matches, tokensOfLabels } from '../cluster/labels.ts';
 import type { PodView, PolicySpecView, PolicyView } from '../cluster/view.ts';
-import { type Exchanged, exchangedBetween, ListJournal } from '../incremental/change-log.ts';
+import { type Exchanged, exchangedBetween, ListChangeLog } from '../incremental/change-log.ts';
 import { contains } from '../ip/index.ts';
 import { comparePrecedence } from './precedence.ts';
 
@@ -31,13 +31,13 @@ export const indexPolicies = (policies: readonly PolicyView[]): PolicyIndex => c
 /**
  * Makes a function that files policies as indexPolicies does. It remembers what it filed last: for another list it takes out
  * and files only policies that are other values. With the same ones it gives the same index again. An index is good until the next
- * call: thousands of policies are not filed in new cabinets because of one. `ranked` has a journal.
+ * call: thousands of policies are not filed in new label indexes because of one. `ranked` has a change log.
  */
 export const createPolicyIndexer = (): ((policies: readonly PolicyView[]) => PolicyIndex) => {
   const entries = new Map<PolicyView, ReadPolicy>();
-  const cabinets: Cabinets = new Map();
-  const journal = new ListJournal<ReadPolicy>();
-  let index = indexOf(journal.mark([]), cabinets);
+  const labelIndexes: PoliciesByToken = new Map();
+  const changeLog = new ListChangeLog<ReadPolicy>();
+  let index = indexOf(changeLog.mark([]), labelIndexes);
   let filed: readonly PolicyView[] = [];
   return (policies) => {
     const { gone: less, come: more } = exchangedBetween(filed, policies) ?? comparedWith(entries, policies);
@@ -48,7 +48,7 @@ export const createPolicyIndexer = (): ((policies: readonly PolicyView[]) => Pol
       if (entry === undefined) continue;
       gone.add(entry);
       entries.delete(policy);
-      journal.exchange(entry, undefined);
+      changeLog.exchange(entry, undefined);
     }
     const added: ReadPolicy[] = [];
     for (const policy of more) {
@@ -57,11 +57,11 @@ export const createPolicyIndexer = (): ((policies: readonly PolicyView[]) => Pol
       const entry = { policy, spec };
       entries.set(policy, entry);
       added.push(entry);
-      journal.exchange(undefined, entry);
+      changeLog.exchange(undefined, entry);
     }
     if (added.length === 0 && gone.size === 0) return index;
-    refile(cabinets, added, gone);
-    index = indexOf(journal.mark(mergedIn(index.ranked, added, gone)), cabinets);
+    refile(labelIndexes, added, gone);
+    index = indexOf(changeLog.mark(mergedIn(index.ranked, added, gone)), labelIndexes);
     return index;
   };
 };
@@ -76,18 +76,18 @@ const comparedWith = (
 };
 
 /** Namespace (undefined: of the cluster) -> token -> the policies filed there, in order of precedence. */
-type Cabinets = Map<string | undefined, Map<string, readonly ReadPolicy[]>>;
+type PoliciesByToken = Map<string | undefined, Map<string, readonly ReadPolicy[]>>;
 
-const indexOf = (ranked: readonly ReadPolicy[], cabinets: Cabinets): PolicyIndex => ({
+const indexOf = (ranked: readonly ReadPolicy[], labelIndexes: PoliciesByToken): PolicyIndex => ({
   ranked,
-  filed: (namespace, token) => cabinets.get(namespace)?.get(token) ?? [],
+  filed: (namespace, token) => labelIndexes.get(namespace)?.get(token) ?? [],
 });
 
-/** Takes some policies out of the cabinets and files others. */
-const refile = (cabinets: Cabinets, added: readonly ReadPolicy[], gone: ReadonlySet<ReadPolicy>): void => {
+/** Takes some policies out of the label indexes and files others. */
+const refile = (labelIndexes: PoliciesByToken, added: readonly ReadPolicy[], gone: ReadonlySet<ReadPolicy>): void => {
   const byNamespace = Map.groupBy([...gone, ...added], ({ policy }) => policy.namespace);
   for (const [namespace, entries] of byNamespace) {
-    const files = cabinets.get(namespace) ?? new Map<string, readonly ReadPolicy[]>();
+    const files = labelIndexes.get(namespace) ?? new Map<string, readonly ReadPolicy[]>();
     const filings = entries.flatMap((entry) => anchorsOf(entry.spec).map((token) => ({ token, entry })));
     for (const [token, some] of Map.groupBy(filings, (filing) => filing.token)) {
       const fresh = some.map(({ entry }) => entry).filter((entry) => !gone.has(entry));
@@ -95,8 +95,8 @@ const refile = (cabinets: Cabinets, added: readonly ReadPolicy[], gone: Readonly
       if (all.length === 0) files.delete(token);
       else files.set(token, all);
     }
-    if (files.size === 0) cabinets.delete(namespace);
-    else cabinets.set(namespace, files);
+    if (files.size === 0) labelIndexes.delete(namespace);
+    else labelIndexes.set(namespace, files);
   }
 };
 

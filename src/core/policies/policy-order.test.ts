@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { PolicyView } from '../cluster/view.ts';
 import { projectPolicy } from '../project/index.ts';
 import { policyObject } from '../testing/objects.ts';
-import { changesBetween, createAgeOrder, placeIn } from './policy-order.ts';
+import { changesBetween, createPolicyOrder, placeIn } from './policy-order.ts';
 import { compareAge } from './precedence.ts';
 
 const key = fc.nat({ max: 9 }).map((number) => `red/p${number}`);
@@ -28,14 +28,14 @@ describe('createAgeOrder', () => {
   it('sorts as a sort does, whatever it has sorted before', () => {
     fc.assert(
       fc.property(history, (steps) => {
-        const sorted = createAgeOrder();
+        const sorted = createPolicyOrder();
         for (const list of listsOf(steps)) assert.deepEqual(sorted(list), list.toSorted(compareAge));
       }),
     );
   });
 
   it('sorts many changes at once, and lists in another order', () => {
-    const sorted = createAgeOrder();
+    const sorted = createPolicyOrder();
     const list = Array.from({ length: 300 }, (_, index) => projectPolicy(policyObject(`red/p${index}`, { at: index })));
     for (const some of [list, list.slice(100), list.toReversed(), list.slice(0, 50), list]) {
       assert.deepEqual(sorted(some), some.toSorted(compareAge));

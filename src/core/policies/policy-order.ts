@@ -16,7 +16,7 @@ export interface Changes {
 const FEW = 64;
 
 /** Makes a function that sorts by age, and remembers the last list that it was given and what came out. */
-export const createAgeOrder = (): ((policies: readonly PolicyView[]) => readonly PolicyView[]) => {
+export const createPolicyOrder = (): ((policies: readonly PolicyView[]) => readonly PolicyView[]) => {
   let given: readonly PolicyView[] = [];
   let sorted: readonly PolicyView[] = [];
   return (policies) => {

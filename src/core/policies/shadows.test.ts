@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type PolicyView, policyKey } from '../cluster/view.ts';
 import { projectClusterInfo, projectClusterPolicy, projectPolicy } from '../project/index.ts';
 import { type PolicyShape, policyObject } from '../testing/objects.ts';
-import { createShadows } from './incremental-shadows.ts';
+import { createIncrementalShadows } from './incremental-shadows.ts';
 import { indexPolicies } from './policy-index.ts';
 import { compareAge } from './precedence.ts';
 import { shadowsOf } from './shadows.ts';
@@ -176,7 +176,7 @@ describe('createShadows', () => {
       fc.property(
         fc.array(fc.array(event, { minLength: 1, maxLength: 3 }), { maxLength: 25, size: 'max' }),
         (history) => {
-          const shadowsFor = createShadows();
+          const shadowsFor = createIncrementalShadows();
           const policies = new Map<string, PolicyView>();
           for (const [index, events] of history.entries()) {
             for (const [key, wanted] of events) {

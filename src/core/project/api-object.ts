@@ -37,11 +37,11 @@ export interface ReadSpec<T> {
   /** Undefined when the spec does not even have the shape that the API server asks for. */
   readonly value: T | undefined;
   /** What is wrong, with the path of the field. */
-  readonly faults: readonly Fault[];
+  readonly faults: readonly SpecFault[];
 }
 
 /** Something that is wrong with a spec. */
-export interface Fault {
+export interface SpecFault {
   readonly path: readonly PropertyKey[];
   readonly finding: Finding;
 }
@@ -68,7 +68,7 @@ const valueDespiteRules = <S extends Schema>(schema: S, spec: unknown): Output<S
 };
 
 /** True when something is wrong inside a field; a selector in it may then mean more than its author wanted. */
-export const isBroken = (faults: readonly Fault[], ...field: readonly string[]): boolean =>
+export const isBroken = (faults: readonly SpecFault[], ...field: readonly string[]): boolean =>
   faults.some(({ path }) => field.every((key, index) => path[index] === key));
 
 /** Reads the status with its schema. What somebody has written by hand and cannot be read counts as not written. */

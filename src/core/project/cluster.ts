@@ -1,6 +1,6 @@
 /** Views of what is one per cluster: the configuration and EgressClusterInfo. */
 import type { Config } from '../../api/config.ts';
-import { EgressClusterInfoStatus, type Electorate as RecordedElectorate } from '../../api/egress-cluster-info.ts';
+import { EgressClusterInfoStatus, type RecordedElectorate } from '../../api/egress-cluster-info.ts';
 import type { ClusterRanges, Electorate, Settings } from '../cluster/view.ts';
 import {
   difference,
@@ -55,13 +55,13 @@ const tunnelRange = (cidr: string): IntervalSet => {
   return cidr.includes(':') && first !== undefined ? difference(range.value, setOfIps([first])) : range.value;
 };
 
-interface Lists {
+interface SpecCidrs {
   readonly ipv4?: readonly string[] | undefined;
   readonly ipv6?: readonly string[] | undefined;
 }
 
 // One strange text in a status must not hide the others: each is read by itself.
-const rangesOf = ({ ipv4 = [], ipv6 = [] }: Lists = {}): IntervalSet => {
+const rangesOf = ({ ipv4 = [], ipv6 = [] }: SpecCidrs = {}): IntervalSet => {
   const readable = [...ipv4, ...ipv6].filter((text) => parseSet([text], parseCidrMasking).ok);
   const set = parseSet(readable, parseCidrMasking);
   return set.ok ? set.value : emptySet;

@@ -7,7 +7,7 @@ import { compileSelector, nothing, type Selector } from '../cluster/labels.ts';
 import type { Eip, GatewaySpecView, GatewayView } from '../cluster/view.ts';
 import { contains, type IntervalSet, type Ip, parseIp, poolOf } from '../ip/index.ts';
 import { readEip, readEntries } from './address.ts';
-import { type ApiObject, createdAtMsOf, type Fault, isBroken, readSpec } from './api-object.ts';
+import { type ApiObject, createdAtMsOf, isBroken, readSpec, type SpecFault } from './api-object.ts';
 
 /** The view of a gateway. Total: what cannot be read is in `problems`. */
 export const projectGateway = (object: ApiObject): GatewayView => {
@@ -42,7 +42,7 @@ const movesIn = (text: string): ReadonlyMap<Ip, string> =>
 
 const specOf = (
   spec: EgressGatewaySpec,
-  faults: readonly Fault[],
+  faults: readonly SpecFault[],
   who: string,
   problems: Finding[],
 ): GatewaySpecView => {

@@ -14,9 +14,9 @@ import {
   type RecordedBinding,
 } from '../cluster/view.ts';
 import { ipv4OrNone, ipv6OrNone, readEip, readSet } from './address.ts';
-import { type ApiObject, createdAtMsOf, type Fault, readSpec, readStatus } from './api-object.ts';
+import { type ApiObject, createdAtMsOf, readSpec, readStatus, type SpecFault } from './api-object.ts';
 
-type Spec = EgressPolicySpec | EgressClusterPolicySpec;
+type AnyPolicySpec = EgressPolicySpec | EgressClusterPolicySpec;
 
 /** The part of a status that says what was allocated. */
 const AllocationStatus = PolicyStatus.pick({ eip: true, gateway: true, node: true, slot: true, epoch: true });
@@ -61,8 +61,8 @@ const project = (object: ApiObject, kind: PolicyView['kind'], before: PolicyView
 };
 
 const specOf = (
-  spec: Spec,
-  faults: readonly Fault[],
+  spec: AnyPolicySpec,
+  faults: readonly SpecFault[],
   kind: PolicyView['kind'],
   who: string,
   problems: Finding[],
@@ -82,10 +82,10 @@ const specOf = (
 
 // Without its rules, an empty appliedTo would mean every pod, and a NotIn without values too.
 const nobody: AppliedTo = { kind: 'labels', pods: nothing, namespaces: nothing };
-const selectsTooMuch = (faults: readonly Fault[]): boolean =>
+const selectsTooMuch = (faults: readonly SpecFault[]): boolean =>
   faults.some(({ path }) => path[0] === 'appliedTo' && path[1] !== 'podSubnet');
 
-const addressOf = (egressIp: Spec['egressIP'], who: string, problems: Finding[]): AddressRequest => {
+const addressOf = (egressIp: AnyPolicySpec['egressIP'], who: string, problems: Finding[]): AddressRequest => {
   if (egressIp.useNodeIP) return { kind: 'nodeIp' };
   const eip = readEip(egressIp, `${who}: egressIP`, problems);
   if (eip.ipv4 !== undefined || eip.ipv6 !== undefined) return { kind: 'given', eip };

@@ -7,7 +7,7 @@ import { type Finding, finding } from '../cluster/finding.ts';
 import { proxyPorts, reservedPorts } from './served.ts';
 import type { EgressView, HttpRuleView, TcpRuleView } from './view.ts';
 
-interface Holder {
+interface RuleHolder {
   /** Rules with the same one may share: they lead to the same address. */
   readonly place: string;
   readonly who: string;
@@ -19,9 +19,9 @@ export const publishedName = (rule: TcpRuleView | HttpRuleView): string | undefi
   return rule.isTransparent && rule.host.kind === 'exact' ? rule.host.name : undefined;
 };
 
-export class Claims {
+export class RuleClaims {
   readonly #ports = new Map<string, string>();
-  readonly #names = new Map<string, Holder>();
+  readonly #names = new Map<string, RuleHolder>();
 
   /**
    * Takes what the rule needs; undefined when it has it all, else why not, and then it has taken nothing. `name` is what it

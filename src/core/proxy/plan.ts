@@ -4,7 +4,7 @@
  */
 import { type Finding, finding } from '../cluster/finding.ts';
 import { compareText, hashText } from '../values/hash.ts';
-import { Claims, publishedName } from './claims.ts';
+import { publishedName, RuleClaims } from './claims.ts';
 import { addressRefusal, forbiddenFor, type InsideAddresses, insideAddresses } from './forbidden.ts';
 import { type From, fromOf, unionOf } from './from.ts';
 import { limitsOf } from './limits.ts';
@@ -92,7 +92,7 @@ export const compareEgressAge = (a: EgressView, b: EgressView): number =>
 class Serving {
   readonly #view: ProxiesView;
   readonly #proxyByKey: ReadonlyMap<string, ProxyView>;
-  readonly #claims = new Claims();
+  readonly #claims = new RuleClaims();
   readonly #servedByProxy = new Map<string, ServedRule[]>();
   /** Id of the rule that serves a host and port of a proxy. */
   readonly #hosts = new Map<string, string>();

@@ -3,13 +3,13 @@ import { BCSEgressSpec, BCSEgressStatus } from '../../api/bcs-egress.ts';
 import { type Finding, finding } from '../cluster/finding.ts';
 import { compileSelector, nothing } from '../cluster/labels.ts';
 import { compareIps, type Ip, parseIp } from '../ip/index.ts';
-import { type ApiObject, createdAtMsOf, type Fault, readSpec, readStatus } from '../project/api-object.ts';
+import { type ApiObject, createdAtMsOf, readSpec, readStatus, type SpecFault } from '../project/api-object.ts';
 import { distinctNames, nameFor } from './names.ts';
 import type { HostPattern, TcpTarget } from './served.ts';
 import type { EgressView, RuleView, SourcesView } from './view.ts';
 
 type Tcp = NonNullable<BCSEgressSpec['tcps']>[number];
-type Sources = NonNullable<BCSEgressSpec['sources']>;
+type EgressSources = NonNullable<BCSEgressSpec['sources']>;
 type Http = NonNullable<BCSEgressSpec['https']>[number];
 
 /** The view of a BCSEgress. `rules.tcp` and `tcps` are one list, and so are `rules.http` and `https`. */
@@ -37,7 +37,7 @@ export const projectEgress = (object: ApiObject): EgressView => {
 };
 
 /** A selector that cannot be read selects nobody. */
-const sourcesOf = ({ any, namespaces = [], selector }: Sources, who: string): SourcesView => {
+const sourcesOf = ({ any, namespaces = [], selector }: EgressSources, who: string): SourcesView => {
   if (any) return { kind: 'any' };
   const compiled = selector === undefined ? undefined : compileSelector(selector, `${who}: sources.selector`);
   return {
@@ -47,7 +47,7 @@ const sourcesOf = ({ any, namespaces = [], selector }: Sources, who: string): So
   };
 };
 
-const rulesOf = (spec: BCSEgressSpec, faults: readonly Fault[], who: string): RuleView[] => {
+const rulesOf = (spec: BCSEgressSpec, faults: readonly SpecFault[], who: string): RuleView[] => {
   const faultAt = (...path: readonly PropertyKey[]): Finding | undefined =>
     faults.find((fault) => path.every((step, index) => fault.path[index] === step))?.finding;
   const tcp = (rules: readonly Tcp[] = [], ...list: readonly string[]) =>

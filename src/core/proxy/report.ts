@@ -11,7 +11,7 @@ export interface Replica {
 }
 
 /** What a replica says about one rule of an object. */
-export type Told =
+export type ReplicaRuleState =
   | { readonly kind: 'live'; readonly rule: RuleReport }
   | { readonly kind: 'error'; readonly rule: RuleReport }
   /** It does not serve this generation of the object, or not this rule of it. */
@@ -19,11 +19,11 @@ export type Told =
   | { readonly kind: 'silent' };
 
 /** Looks a rule up in the report of a replica; `servedBy` is the id under which it is served. */
-export const toldBy = (
+export const ruleStateIn = (
   { isSilent, report }: Replica,
   egress: { readonly key: string; readonly generation: number },
   servedBy: string,
-): Told => {
+): ReplicaRuleState => {
   if (isSilent) return { kind: 'silent' };
   if (report?.egresses[egress.key] !== egress.generation) return { kind: 'behind' };
   const rule = rulesOf(report).get(servedBy);

@@ -3,7 +3,7 @@ import type { BCSEgressStatus } from '../../api/bcs-egress.ts';
 import { type Finding, finding, isGood, listed } from '../cluster/finding.ts';
 import { compareText } from '../values/hash.ts';
 import type { EgressPlan, RulePlan } from './plan.ts';
-import { type Replica, type Told, toldBy } from './report.ts';
+import { type Replica, type ReplicaRuleState, ruleStateIn } from './report.ts';
 
 export type State = NonNullable<BCSEgressStatus['state']>;
 
@@ -20,7 +20,7 @@ export interface RuleState {
 }
 
 /** What is known besides the plan. */
-export interface Known {
+export interface ObservedProxy {
   /** The ready pods of the proxy of the object. */
   readonly replicas: readonly Replica[];
   /** False until a replica has been heard of since the proxy was made: then nothing is lost yet, it only takes its time. */
@@ -34,7 +34,7 @@ export interface Known {
 }
 
 /** The state of a rule of an object. */
-export const ruleStateOf = ({ view }: EgressPlan, rule: RulePlan, known: Known): RuleState => {
+export const ruleStateOf = ({ view }: EgressPlan, rule: RulePlan, known: ObservedProxy): RuleState => {
   const { name, kind, verdict, id } = rule;
   const plain = { name, kind, actives: 0, addresses: [] };
   if (!verdict.ok) {
@@ -43,7 +43,7 @@ export const ruleStateOf = ({ view }: EgressPlan, rule: RulePlan, known: Known):
   }
   const told = known.replicas.map((replica) => ({
     pod: replica.pod,
-    told: toldBy(replica, view, verdict.servedBy),
+    told: ruleStateIn(replica, view, verdict.servedBy),
   }));
   const served = told.flatMap(({ told }) => (told.kind === 'live' || told.kind === 'error' ? [told.rule] : []));
   const figures = {
@@ -61,18 +61,19 @@ export const ruleStateOf = ({ view }: EgressPlan, rule: RulePlan, known: Known):
   return { ...plain, ...figures, state: isLasting ? 'Error' : 'Pending', why: published, about: 'Published' };
 };
 
-interface ToldBy {
+interface PodRuleState {
   readonly pod: string;
-  readonly told: Told;
+  readonly told: ReplicaRuleState;
 }
 
 const liveness = (
   proxy: string,
   name: string,
-  told: readonly ToldBy[],
-  { hadContact, trouble }: Known,
+  told: readonly PodRuleState[],
+  { hadContact, trouble }: ObservedProxy,
 ): { readonly state: State; readonly why: Finding | undefined } => {
-  const podsThat = (kind: Told['kind']): string[] => told.filter((one) => one.told.kind === kind).map(({ pod }) => pod);
+  const podsThat = (kind: ReplicaRuleState['kind']): string[] =>
+    told.filter((one) => one.told.kind === kind).map(({ pod }) => pod);
   if (told.length === 0 && trouble !== undefined) return { state: hadContact ? 'Unknown' : 'Pending', why: trouble };
   if (told.length === 0) {
     return hadContact
@@ -105,7 +106,7 @@ const liveness = (
 };
 
 // A live rule may carry a sentence too, such as what its engine does differently.
-const noteOf = (told: readonly ToldBy[]): Finding | undefined => {
+const noteOf = (told: readonly PodRuleState[]): Finding | undefined => {
   for (const { told: one } of told) {
     if (one.kind === 'live' && one.rule.sentence !== undefined) {
       return { reason: one.rule.reason ?? 'RulesLive', sentence: one.rule.sentence };

@@ -4,7 +4,7 @@ import type { BCSEgressStatus } from '../../api/bcs-egress.ts';
 import { finding } from '../cluster/finding.ts';
 import { egressObject, planOf, reportOf } from '../testing/proxies.ts';
 import { isGoneFrom, type Replica } from './report.ts';
-import type { Known } from './rule-state.ts';
+import type { ObservedProxy } from './rule-state.ts';
 import { statusOf } from './status.ts';
 
 const now = new Date('2026-05-20T20:15:35.123Z');
@@ -14,7 +14,7 @@ const plan = planOf({ egresses: [egressObject('a/a', { generation: 4, tcp, http 
 const report = reportOf(plan);
 
 const replica = (rest: Partial<Replica> = {}): Replica => ({ pod: 'p1', isSilent: false, report, ...rest });
-const known = (rest: Partial<Known> = {}): Known => ({
+const known = (rest: Partial<ObservedProxy> = {}): ObservedProxy => ({
   replicas: [replica()],
   hadContact: true,
   isBeingMade: false,
@@ -22,7 +22,7 @@ const known = (rest: Partial<Known> = {}): Known => ({
   published: new Map([['a/a/db', finding('NamesPublished', 'It answers.')]]),
   ...rest,
 });
-const fold = (rest: Partial<Known> = {}, before?: BCSEgressStatus, at = now, of = plan) => {
+const fold = (rest: Partial<ObservedProxy> = {}, before?: BCSEgressStatus, at = now, of = plan) => {
   const egress = of.egresses.get('a/a');
   assert.ok(egress);
   return statusOf(egress, known(rest), before, at);

@@ -2,7 +2,7 @@
 import type { BCSEgressStatus } from '../../api/bcs-egress.ts';
 import { type Finding, finding, isGood, listed } from '../cluster/finding.ts';
 import type { EgressPlan } from './plan.ts';
-import { type Known, type RuleState, ruleStateOf, type State } from './rule-state.ts';
+import { type ObservedProxy, type RuleState, ruleStateOf, type State } from './rule-state.ts';
 
 /** Everything about the status of a BCSEgress but its conditions, which need the times of the old ones. */
 export interface EgressStatusPlan {
@@ -25,7 +25,7 @@ const order: readonly State[] = ['Error', 'Unknown', 'Pending', 'Synced'];
 /** The status of an object. `before` is the one that it shows now. */
 export const statusOf = (
   plan: EgressPlan,
-  known: Known,
+  known: ObservedProxy,
   before: BCSEgressStatus | undefined,
   now: Date,
 ): EgressStatusPlan => {
@@ -78,7 +78,7 @@ const activesOf = (rules: readonly RuleState[], kind: RuleState['kind']): number
 const findingsOf = (
   { view, rules: plans, limits }: EgressPlan,
   rules: readonly RuleState[],
-  { published }: Known,
+  { published }: ObservedProxy,
 ): EgressStatusPlan['findings'] => {
   const failing = (about: RuleState['about']): Finding | undefined =>
     order

@@ -17,13 +17,13 @@ export interface NodeProgress {
   readonly isHeard: boolean;
   /** The revision up to which the kernel reflects all policies of the kind; undefined when it says none. */
   readonly applied: string | undefined;
-  readonly problems: readonly NodeProblem[];
+  readonly problems: readonly ReportedProblem[];
   /** True when there are more problems than the report had room for, so that any policy may have one. */
   readonly hasMoreProblems: boolean;
 }
 
 /** Something that an agent could not do. The reason is text from the API: an agent may be newer than we are. */
-export interface NodeProblem {
+export interface ReportedProblem {
   readonly reason: string;
   readonly message: string;
   /** Undefined: the whole node. */
@@ -101,13 +101,13 @@ const notServedFinding = ({ key, binding, traffic, accepted, allocated }: Policy
 };
 
 /** A problem with a policy concerns that policy; one of the whole node all that need its kernel. */
-const concerns = ({ reason, policy }: NodeProblem, key: PolicyKey): boolean =>
+const concerns = ({ reason, policy }: ReportedProblem, key: PolicyKey): boolean =>
   policy === undefined ? isProgrammedReason(reason) : policy === key;
 
 const isProgrammedReason = (reason: string): boolean =>
   isReason(reason) && reasons[reason].places.some((place) => place === 'Programmed');
 
-const problemFinding = (node: string, { reason, message }: NodeProblem): Finding => {
+const problemFinding = (node: string, { reason, message }: ReportedProblem): Finding => {
   const sentence = `Node ${node}: ${message}`;
   if (isReason(reason) && isProgrammedReason(reason)) return { reason, sentence };
   // An agent of another version has a reason that we do not know; what it says counts all the same.

@@ -16,7 +16,7 @@ import {
   isIpv6,
   nth,
 } from '../ip/index.ts';
-import { assignDistinct } from '../values/assign-unique.ts';
+import { assignUnique } from '../values/assign-unique.ts';
 import { hashText } from '../values/hash.ts';
 import type { TunnelRange } from './range.ts';
 
@@ -54,7 +54,7 @@ export const assignTunnelAddresses = (
   });
   const ipv4 = assignIps(claims, reserved, places(ranges.ipv4), isIpv4, (claim) => claim.ipv4);
   const ipv6 = assignIps(claims, reserved, places(ranges.ipv6), isIpv6, (claim) => claim.ipv6);
-  const macs = assignDistinct(
+  const macs = assignUnique(
     claims.map(({ node, mac }) => ({ name: node, recorded: isMac(mac) ? mac : undefined, hash: () => hashText(node) })),
     { size: PLACES, at: macAt },
     reserved.map(({ mac }) => mac).filter(isMac),
@@ -74,7 +74,7 @@ const assignIps = <T extends Ip>(
     const ip = nth(free, BigInt(place));
     return ip !== undefined && isOfFamily(ip) ? ip : undefined;
   };
-  return assignDistinct<T>(
+  return assignUnique<T>(
     claims.map((claim) => {
       const ip = ipOf(claim);
       const recorded = ip !== undefined && contains(kept, ip) ? ip : undefined;

@@ -3,7 +3,7 @@
  * is made anew gets the mark it had; where two names come to the same, the younger tunnel gets the next free one. A mark
  * never changes once it is recorded, and the API server sees to that too.
  */
-import { assignDistinct } from '../values/assign-unique.ts';
+import { assignUnique } from '../values/assign-unique.ts';
 import { hashText } from '../values/hash.ts';
 
 /** A node and the mark on record. Claims come in the order of their right. */
@@ -18,7 +18,7 @@ const VALUES = 0xffff;
 
 /** A mark for every node, by name; those for which none is left are missing. `reserved` marks are not given anew. */
 export const assignMarks = (claims: readonly MarkClaim[], reserved: readonly string[] = []): Map<string, string> => {
-  const values = assignDistinct(
+  const values = assignUnique(
     claims.map(({ node, recorded }) => ({ name: node, recorded: distinctBits(recorded), hash: () => hashText(node) })),
     { size: VALUES, at: (place) => place + 1 },
     reserved.map(distinctBits).filter((value) => value !== undefined),

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { assignDistinct, type Claim } from './assign-unique.ts';
+import { assignUnique, type ValueClaim } from './assign-unique.ts';
 
 const space = (size: number) => ({ size, at: (place: number) => place + 1 });
-const claim = (name: string, recorded?: number, hash = 0): Claim<number> => ({ name, recorded, hash: () => hash });
+const claim = (name: string, recorded?: number, hash = 0): ValueClaim<number> => ({ name, recorded, hash: () => hash });
 
 const claims = fc
   .uniqueArray(
@@ -22,7 +22,7 @@ const claims = fc
 
 describe('assignDistinct', () => {
   it('keeps records; of two with the same one the first keeps it', () => {
-    const given = assignDistinct([claim('old', 3), claim('young', 3, 2)], space(5));
+    const given = assignUnique([claim('old', 3), claim('young', 3, 2)], space(5));
     assert.deepEqual(
       [...given],
       [
@@ -33,15 +33,15 @@ describe('assignDistinct', () => {
   });
 
   it('does not give out what is reserved', () => {
-    assert.deepEqual([...assignDistinct([claim('new', undefined, 0)], space(3), [1, 2])], [['new', 3]]);
+    assert.deepEqual([...assignUnique([claim('new', undefined, 0)], space(3), [1, 2])], [['new', 3]]);
   });
 
   it('starts at the place of the hash, so that a freed value is not the next one given', () => {
-    assert.deepEqual([...assignDistinct([claim('new', undefined, 6)], space(10))], [['new', 7]]);
+    assert.deepEqual([...assignUnique([claim('new', undefined, 6)], space(10))], [['new', 7]]);
   });
 
   it('leaves out those for whom nothing is left', () => {
-    const given = assignDistinct([claim('a', 1), claim('b'), claim('c')], space(2));
+    const given = assignUnique([claim('a', 1), claim('b'), claim('c')], space(2));
     assert.deepEqual(
       [...given],
       [
@@ -54,10 +54,10 @@ describe('assignDistinct', () => {
   it('never gives a value twice, gives as many as there are, and is a fixed point', () => {
     fc.assert(
       fc.property(claims, (list) => {
-        const given = assignDistinct(list, space(12));
+        const given = assignUnique(list, space(12));
         assert.equal(new Set(given.values()).size, given.size);
         assert.equal(given.size, Math.min(12, list.length));
-        const again = assignDistinct(
+        const again = assignUnique(
           list.map(({ name, hash }) => ({ name, recorded: given.get(name), hash })),
           space(12),
         );

@@ -5,7 +5,7 @@
  */
 
 /** Somebody who needs a value. */
-export interface Claim<T> {
+export interface ValueClaim<T> {
   readonly name: string;
   /** The value on record, if it is a legal one. */
   readonly recorded: T | undefined;
@@ -24,8 +24,8 @@ export interface Space<T> {
  * A value for every claim, by name; a claim for which none is left is missing. Claims come in the order of their right:
  * of two with the same record the first keeps it. `reserved` values are not given to anybody new.
  */
-export const assignDistinct = <T>(
-  claims: readonly Claim<T>[],
+export const assignUnique = <T>(
+  claims: readonly ValueClaim<T>[],
   space: Space<T>,
   reserved: Iterable<T> = [],
 ): Map<string, T> => {

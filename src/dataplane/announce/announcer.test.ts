@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Ip } from '../../core/ip/index.ts';
 import { ip } from '../../core/testing/address.ts';
-import { createAnnouncer, type Owner } from './announcer.ts';
+import { type AddressHolder, createAnnouncer } from './announcer.ts';
 import { announcements, probe } from './frames.ts';
 import { conflictConformance } from './testing/conflict-conformance.ts';
 import { announcerConformance } from './testing/conformance.ts';
@@ -23,7 +23,7 @@ conflictConformance('fake segment', openFakeWorld);
 const setUp = (interfaces: Record<string, string> = { eth0: MAC }, own: readonly string[] = []) => {
   const segment = createFakeSegment(interfaces);
   const clock = manualTimers();
-  const conflicts: { readonly ip: Ip; readonly owner: Owner }[] = [];
+  const conflicts: { readonly ip: Ip; readonly owner: AddressHolder }[] = [];
   const announcer = createAnnouncer({
     open: segment.open,
     clock,

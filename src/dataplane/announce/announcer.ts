@@ -6,9 +6,10 @@
 import { type Finding, finding, listed } from '../../core/cluster/finding.ts';
 import { familyOf, type Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
+import type { MonotonicTimers } from '../timers.ts';
 import { announcements, probe as probeFrame } from './frames.ts';
-import type { OpenPacketSocket, Refusal } from './packet-socket.ts';
-import { type Clock, Ports, type PortUser } from './ports.ts';
+import type { OpenPacketSocket, SocketRefusal } from './packet-socket.ts';
+import { Ports, type PortUser } from './ports.ts';
 
 /** Tells and asks the network who has an EIP. */
 export interface Announcer {
@@ -24,13 +25,13 @@ export interface Announcer {
    * the segment answers within a millisecond. An interface that cannot be used is passed over: nothing can be claimed
    * on it either.
    */
-  probe(claim: Claim, waitMs: number): Promise<Owner | undefined>;
+  probe(claim: Claim, waitMs: number): Promise<AddressHolder | undefined>;
   /** Stops at once; a probe that still waits ends as if nobody had answered. May be called twice. */
   close(): void;
 }
 
 /** Another machine that has an address. */
-export interface Owner {
+export interface AddressHolder {
   readonly mac: string;
   /** The interface of this node on which it was heard. */
   readonly interface: string;
@@ -42,12 +43,12 @@ export interface AnnounceOutcome {
 
 export interface AnnouncerDeps {
   readonly open: OpenPacketSocket;
-  readonly clock: Clock;
+  readonly clock: MonotonicTimers;
   /**
    * Another machine claims an EIP that was announced in the last seconds. Once for each EIP, interface and machine; when the EIP
    * is announced anew, again, but not within a second. Absent where a ConflictListener listens.
    */
-  readonly onConflict?: (ip: Ip, owner: Owner) => void;
+  readonly onConflict?: (ip: Ip, owner: AddressHolder) => void;
   /**
    * Whether a MAC address is one of this machine, besides those of the interfaces in use. Where two interfaces are on one
    * segment, the kernel answers on the one what was asked on the other.
@@ -73,7 +74,7 @@ const ANNOUNCE_READ_MS = 100;
 
 interface Probe extends PortUser {
   readonly ip: Ip;
-  readonly end: (owner: Owner | undefined) => void;
+  readonly end: (owner: AddressHolder | undefined) => void;
 }
 
 /** An EIP on one interface. */
@@ -82,7 +83,7 @@ interface Announcement {
   readonly interfaceName: string;
   /** The rounds that it takes part in; undefined when they are over. */
   rounds: PortUser | undefined;
-  failure: Refusal | undefined;
+  failure: SocketRefusal | undefined;
   /** MAC addresses that were told to onConflict. */
   readonly rivals: Set<string>;
 }
@@ -250,7 +251,7 @@ const keyOf = (ip: Ip, interfaceName: string): string => `${ip} ${interfaceName}
 /** The claim with the reason, if it is announced nowhere. */
 const refusedClaim = (
   { ip, interfaces }: Claim,
-  failureOn: (ip: Ip, interfaceName: string) => Refusal | undefined,
+  failureOn: (ip: Ip, interfaceName: string) => SocketRefusal | undefined,
 ): AnnounceOutcome['refused'] => {
   const failures = interfaces.flatMap((name) => {
     const failure = failureOn(ip, name);

@@ -10,7 +10,7 @@ import type { FilterStep } from '../libc.ts';
 const MOST_INTERVALS = 60;
 
 /** The lowest and the highest of numbers that follow each other. */
-type Interval = readonly [low: number, high: number];
+type NumberRange = readonly [low: number, high: number];
 
 // The codes of bpf(4): load a word, load a byte, jump, compare, return.
 const LOAD_WORD = 0x20;
@@ -71,7 +71,7 @@ const lastWordOf = (ip: Ip): number => {
 };
 
 /** Intervals that cover the numbers; where there would be too many, those with the least between them are joined. */
-const intervalsOf = (numbers: readonly number[]): readonly Interval[] => {
+const intervalsOf = (numbers: readonly number[]): readonly NumberRange[] => {
   const sorted = Uint32Array.from(numbers).sort();
   const gaps: { readonly index: number; readonly width: number }[] = [];
   for (let index = 1; index < sorted.length; index += 1) {
@@ -81,7 +81,7 @@ const intervalsOf = (numbers: readonly number[]): readonly Interval[] => {
   const kept = gaps.toSorted((a, b) => b.width - a.width).slice(0, MOST_INTERVALS - 1);
   const starts = [0, ...kept.map(({ index }) => index).toSorted((a, b) => a - b)];
   if (sorted.length === 0) return [];
-  return starts.map((start, place): Interval => {
+  return starts.map((start, place): NumberRange => {
     const end = starts[place + 1] ?? sorted.length;
     return [sorted[start] ?? 0, sorted[end - 1] ?? 0];
   });

@@ -4,12 +4,12 @@
  */
 import { familyOf, type Ip } from '../../core/ip/index.ts';
 import type { Claim } from '../../core/node/desired.ts';
-import type { Owner } from './announcer.ts';
+import type { AddressHolder } from './announcer.ts';
 import { announcements, question, readAnyClaim } from './frames.ts';
 import { isRefusal, type OpenPacketSocket, type PacketSocket } from './packet-socket.ts';
 
 /** A machine says that it has an address. Its MAC address may be one of this node. */
-export interface ClaimHeard extends Owner {
+export interface AddressClaim extends AddressHolder {
   readonly ip: Ip;
 }
 
@@ -17,7 +17,7 @@ export interface ConflictListener {
   /** Listens for claims of these EIPs on the interfaces where they are announced, and of no others. */
   listen(claims: readonly Claim[]): void;
   /** What was heard since the last call; frames of the interface on which they came are left out. */
-  heard(): readonly ClaimHeard[];
+  heard(): readonly AddressClaim[];
   /** Asks who else has the EIP. An answer is heard later; it changes nobody's neighbour table. */
   ask(claim: Claim): void;
   /** Announces the EIP once. */
@@ -84,7 +84,7 @@ export const createConflictListener = (open: OpenPacketSocket): ConflictListener
       }
     },
     heard: () => {
-      const claims = new Map<string, ClaimHeard>();
+      const claims = new Map<string, AddressClaim>();
       for (const { interfaceName, socket } of ears.values()) {
         for (const frame of socket.receive()) {
           const claim = readAnyClaim(frame);

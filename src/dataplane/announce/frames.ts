@@ -5,7 +5,7 @@
 import { type Ip, type Ipv4, type Ipv6, ipBytes, ipOfBytes, isIpv4 } from '../../core/ip/index.ts';
 
 /** What a frame says: the machine with this MAC address has this address. */
-export interface Heard {
+export interface FrameClaim {
   readonly ip: Ip;
   readonly mac: string;
   /** Who sent the frame; another machine than `mac` where somebody speaks for it. */
@@ -84,10 +84,10 @@ export const question = (ip: Ip, mac: string): Buffer =>
  * Reads a frame for any claim in it: as `readClaim`, and a solicitation in whose name a machine asks for others, as an ARP request
  * has it.
  */
-export const readAnyClaim = (frame: Buffer): Heard | undefined => readClaim(frame) ?? readSolicitor(frame);
+export const readAnyClaim = (frame: Buffer): FrameClaim | undefined => readClaim(frame) ?? readSolicitor(frame);
 
 /** Reads a frame. Undefined for one that claims no address: another protocol, a question, a probe, a broken frame. */
-export const readClaim = (frame: Buffer): Heard | undefined => {
+export const readClaim = (frame: Buffer): FrameClaim | undefined => {
   if (frame.length < ETHERNET_LENGTH) return undefined;
   const etherType = frame.readUInt16BE(12);
   const sender = macAt(frame, 6);
@@ -154,7 +154,7 @@ const ndpFrame = ({ type, flags, from, to, target, option }: NdpFields): Buffer 
   return Buffer.concat([ethernetHeader(multicastMac(to), from.mac, etherTypes[6]), header, addresses, message]);
 };
 
-const readArp = (packet: Buffer, sender: string): Heard | undefined => {
+const readArp = (packet: Buffer, sender: string): FrameClaim | undefined => {
   if (packet.length < ARP_LENGTH || packet.toString('hex', 0, 6) !== ARP_START) return undefined;
   const sent = packet.subarray(14, 18);
   const ip = ipOfBytes(sent);
@@ -162,7 +162,7 @@ const readArp = (packet: Buffer, sender: string): Heard | undefined => {
   return ip === undefined || NO_IPV4.equals(sent) ? undefined : { ip, mac: macAt(packet, 8), sender };
 };
 
-const readAdvertisement = (packet: Buffer, sender: string): Heard | undefined => {
+const readAdvertisement = (packet: Buffer, sender: string): FrameClaim | undefined => {
   if (packet.length < IPV6_LENGTH + NDP_LENGTH || packet[6] !== ICMPV6 || packet[7] !== HOP_LIMIT) return undefined;
   // The checksum is not judged: between virtual devices it is often left to hardware that is not there.
   const message = packet.subarray(IPV6_LENGTH, IPV6_LENGTH + packet.readUInt16BE(4));
@@ -173,7 +173,7 @@ const readAdvertisement = (packet: Buffer, sender: string): Heard | undefined =>
     : { ip, mac: macIn(message.subarray(NDP_LENGTH), TARGET_MAC_OPTION) ?? sender, sender };
 };
 
-const readSolicitor = (frame: Buffer): Heard | undefined => {
+const readSolicitor = (frame: Buffer): FrameClaim | undefined => {
   const packet = frame.subarray(ETHERNET_LENGTH);
   if (packet.length < IPV6_LENGTH + NDP_LENGTH || frame.readUInt16BE(12) !== etherTypes[6]) return undefined;
   if (packet[6] !== ICMPV6 || packet[7] !== HOP_LIMIT || packet[IPV6_LENGTH] !== SOLICITATION) return undefined;

@@ -28,20 +28,20 @@ export interface PacketSocket {
   /** MAC address of the interface. */
   readonly mac: string;
   /** Sends a frame. Undefined when the kernel took it, else why not. */
-  send(frame: Buffer): Refusal | undefined;
+  send(frame: Buffer): SocketRefusal | undefined;
   /** The frames that have come in since the last call. None from an interface that is down or gone. */
   receive(): readonly Buffer[];
   /**
    * Lets in only frames that may claim one of these addresses of the family of the socket, from now on. Undefined when the kernel
    * took it, else why not.
    */
-  heed(ips: readonly Ip[]): Refusal | undefined;
+  heed(ips: readonly Ip[]): SocketRefusal | undefined;
   /** May be called twice. */
   close(): void;
 }
 
 /** Why the kernel would not. */
-export interface Refusal {
+export interface SocketRefusal {
   /** A few words, such as `no such device`. */
   readonly why: string;
   /** `forbidden`: the process lacks the capability NET_RAW. `busy`: the queue is full; the socket can be used on. */
@@ -49,10 +49,10 @@ export interface Refusal {
 }
 
 /** Opens a socket on an interface. */
-export type OpenPacketSocket = (interfaceName: string, family: IpFamily) => PacketSocket | Refusal;
+export type OpenPacketSocket = (interfaceName: string, family: IpFamily) => PacketSocket | SocketRefusal;
 
 /** True if there is no socket. */
-export const isRefusal = (opened: PacketSocket | Refusal): opened is Refusal => 'why' in opened;
+export const isRefusal = (opened: PacketSocket | SocketRefusal): opened is SocketRefusal => 'why' in opened;
 
 // From packet(7) and the headers of Linux; alike on x86_64 and arm64.
 export const AF_PACKET = 17;
@@ -92,14 +92,14 @@ export const packetAddress = (index: number, protocol: number): Buffer => {
 export const loadPacketSockets = async (): Promise<OpenPacketSocket> => {
   const libc = await loadLibc();
 
-  const lastRefusal = (): Refusal => {
+  const lastRefusal = (): SocketRefusal => {
     const errno = libc.errno();
     const kind = errno === EPERM ? 'forbidden' : errno === EAGAIN || errno === ENOBUFS ? 'busy' : 'unusable';
     return { why: errorText(errno), kind };
   };
 
   /** Ties a fresh socket to its interface; the MAC address of that interface. */
-  const tie = (descriptor: number, interfaceName: string, family: IpFamily): string | Refusal => {
+  const tie = (descriptor: number, interfaceName: string, family: IpFamily): string | SocketRefusal => {
     const mac = macOfInterface(libc, descriptor, interfaceName);
     if (mac === undefined) return lastRefusal();
     if (mac === '') return { why: 'not an Ethernet device', kind: 'unusable' };

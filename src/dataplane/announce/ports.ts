@@ -3,16 +3,9 @@
  * and the timer runs only while a socket is open: an announcer with nothing to say costs nothing.
  */
 import type { IpFamily } from '../../core/ip/index.ts';
-import { type Heard, readClaim } from './frames.ts';
-import { isRefusal, type OpenPacketSocket, type PacketSocket, type Refusal } from './packet-socket.ts';
-
-/** The part of a clock that announcing needs. */
-export interface Clock {
-  /** Milliseconds since an arbitrary instant; never goes back. */
-  monotonicMs(): number;
-  /** Calls back once after the delay; the returned function cancels it. */
-  after(delayMs: number, callback: () => void): () => void;
-}
+import type { MonotonicTimers } from '../timers.ts';
+import { type FrameClaim, readClaim } from './frames.ts';
+import { isRefusal, type OpenPacketSocket, type PacketSocket, type SocketRefusal } from './packet-socket.ts';
 
 /** Somebody who keeps sockets open. */
 export interface PortUser {
@@ -29,16 +22,16 @@ interface Port {
 /** Opens, shares, reads and closes packet sockets. */
 export class Ports {
   readonly #open: OpenPacketSocket;
-  readonly #clock: Clock;
-  readonly #onHeard: (heard: Heard, interfaceName: string) => void;
+  readonly #clock: MonotonicTimers;
+  readonly #onHeard: (heard: FrameClaim, interfaceName: string) => void;
   /** By interface and family. */
   readonly #ports = new Map<string, Port>();
   #timer: { readonly periodMs: number; readonly cancel: () => void } | undefined;
 
   constructor(deps: {
     readonly open: OpenPacketSocket;
-    readonly clock: Clock;
-    readonly onHeard: (heard: Heard, interfaceName: string) => void;
+    readonly clock: MonotonicTimers;
+    readonly onHeard: (heard: FrameClaim, interfaceName: string) => void;
   }) {
     this.#open = deps.open;
     this.#clock = deps.clock;
@@ -50,7 +43,7 @@ export class Ports {
     user: PortUser,
     { interfaceName, family }: { readonly interfaceName: string; readonly family: IpFamily },
     frames: (mac: string) => readonly Buffer[],
-  ): Refusal | undefined {
+  ): SocketRefusal | undefined {
     const key = `${interfaceName} ${family}`;
     const port = this.#ports.get(key) ?? this.#openPort(key, interfaceName, family);
     if (!('socket' in port)) return port;
@@ -90,7 +83,7 @@ export class Ports {
     for (const [key, port] of this.#ports) this.#closePort(key, port);
   }
 
-  #openPort(key: string, interfaceName: string, family: IpFamily): Port | Refusal {
+  #openPort(key: string, interfaceName: string, family: IpFamily): Port | SocketRefusal {
     const socket = this.#open(interfaceName, family);
     if (isRefusal(socket)) return socket;
     const port = { interfaceName, socket, users: new Set<PortUser>() };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ip } from '../../core/testing/address.ts';
-import { eachMessage, type Message, NETFILTER_BYTES } from '../netlink/message.ts';
+import { eachMessage, NETFILTER_BYTES, type NetlinkMessage } from '../netlink/message.ts';
 import { addressBytes, keyIn, keyOf, protocolOf, protocols, widthOf } from './connection.ts';
 import { attributes, messages } from './ctnetlink.ts';
 import { entryIn } from './heard.ts';
@@ -26,8 +26,8 @@ connectionsConformance('fake', async () => {
   };
 });
 
-const messagesIn = (bytes: Buffer): Message[] => {
-  const found: Message[] = [];
+const messagesIn = (bytes: Buffer): NetlinkMessage[] => {
+  const found: NetlinkMessage[] = [];
   eachMessage(bytes, (message) => found.push(message));
   return found;
 };
@@ -69,7 +69,7 @@ test('cut or foreign bytes are no connection', () => {
     const cut = Buffer.from(requests.bytes.subarray(0, length));
     assert.deepEqual(messagesIn(cut), []);
     if (length < NETFILTER_BYTES) continue;
-    const message: Message = { type: messages.new, sequence: 1, start: 0, end: length };
+    const message: NetlinkMessage = { type: messages.new, sequence: 1, start: 0, end: length };
     const entry = entryIn(cut, message);
     assert.ok(entry === undefined || length >= NETFILTER_BYTES + 2 * 52, 'both directions are needed');
   }

@@ -8,10 +8,10 @@ import { EgressError } from '../../api/error.ts';
 import { KIND_MASK, SLOT_KIND } from '../../core/node/numbers.ts';
 import { EEXIST, errorText, type FilterStep, type Libc } from '../libc.ts';
 import { type NetfilterSocket, openNetfilterSocket } from '../netfilter-socket.ts';
-import { answerIn, eachMessage, type Message, NETFILTER_BYTES } from '../netlink/message.ts';
+import { answerIn, eachMessage, NETFILTER_BYTES, type NetlinkMessage } from '../netlink/message.ts';
 import { type AddressBytes, type Connection, type ConnectionKey, protocolOf, protocols } from './connection.ts';
 import { attributes, WORTHY } from './ctnetlink.ts';
-import { entryIn, type Heard, heardIn } from './heard.ts';
+import { type ConnectionEvent, connectionEventIn, entryIn } from './heard.ts';
 import { REQUEST_BYTES, Requests } from './requests.ts';
 import type { TimeoutSeconds } from './timeouts.ts';
 
@@ -41,7 +41,7 @@ export interface ConnectionFeed {
    * Calls back for changes since the last call, in order, `at most` many; true when there may be more. After `lost` list again: the
    * kernel had to throw some away.
    */
-  receive(limit: number, visit: (heard: Heard) => void): 'all' | 'more' | 'lost';
+  receive(limit: number, visit: (heard: ConnectionEvent) => void): 'all' | 'more' | 'lost';
   /** May be called twice. */
   close(): void;
 }
@@ -112,7 +112,7 @@ export const createConnections = ({ libc, timeouts }: ConnectionsDeps): Connecti
   };
 
   /** All that are worth carrying on, or were. */
-  const list = (visit: (heard: Heard) => void): void =>
+  const list = (visit: (heard: ConnectionEvent) => void): void =>
     ask('list connections', (socket) => {
       const requests = new Requests(REQUEST_BYTES);
       requests.list(1, ours);
@@ -128,7 +128,7 @@ export const createConnections = ({ libc, timeouts }: ConnectionsDeps): Connecti
             isDone = true;
             return;
           }
-          const heard = heardIn(piece, message);
+          const heard = connectionEventIn(piece, message);
           if (heard !== undefined && isOurs(heard.connection)) visit(heard);
         });
       }
@@ -163,7 +163,7 @@ export const createConnections = ({ libc, timeouts }: ConnectionsDeps): Connecti
             if (piece === undefined) return 'all';
             if (piece === 'lost') return 'lost';
             eachMessage(piece, (message) => {
-              const heard = heardIn(piece, message);
+              const heard = connectionEventIn(piece, message);
               if (heard !== undefined) visit(heard);
             });
           }
@@ -261,7 +261,7 @@ class Table {
     });
   }
 
-  #answers(visit: (piece: Buffer, message: Message) => void): void {
+  #answers(visit: (piece: Buffer, message: NetlinkMessage) => void): void {
     for (;;) {
       const piece = this.#socket.receive();
       if (piece === undefined || piece === 'lost') return;

@@ -9,10 +9,10 @@ import { EgressError } from '../../api/error.ts';
 import { familyOf, type Ip } from '../../core/ip/index.ts';
 import type { CutOf } from '../../core/node/existing.ts';
 import { markText, SLOT_KIND, slotMark } from '../../core/node/numbers.ts';
-import type { Ended, Programs } from '../program.ts';
+import type { ProgramResult, Programs } from '../program.ts';
 import type { StateFile } from '../state-file.ts';
 import type { Cut } from './cut.ts';
-import type { ForgetStrays } from './stale-connections.ts';
+import type { DropStaleConnections } from './stale-connections.ts';
 
 export interface Conntrack {
   /**
@@ -53,7 +53,7 @@ export interface ConntrackDeps {
   readonly programs: Programs;
   /** The text of a file below /proc, such as `sys/net/netfilter/nf_conntrack_max`; undefined when it is not there. */
   readonly readProc: (path: string) => Promise<string | undefined>;
-  readonly forgetStrays: ForgetStrays;
+  readonly forgetStrays: DropStaleConnections;
   readonly cut: Cut;
   /** A file for commands, and where the program finds it. */
   readonly commands: StateFile & { readonly path: string };
@@ -129,7 +129,7 @@ export const createConntrack = ({ programs, readProc, forgetStrays, cut, command
 // All bits of a connection mark that are the same for every slot.
 const SLOT_CONNECTION_MASK = 0xffffc000;
 
-const failed = ({ code, stderr }: Ended): EgressError => {
+const failed = ({ code, stderr }: ProgramResult): EgressError => {
   const why = stderr.trim().split('\n', 1)[0] || `conntrack ended with ${code}`;
   return new EgressError('CONNTRACK_FAILED', `cannot forget the connections of slots and EIPs: ${why}`);
 };

@@ -12,12 +12,12 @@ import {
   eachAttribute,
   eachMessage,
   HEADER_BYTES,
-  type Message,
   NETFILTER_BYTES,
+  type NetlinkMessage,
 } from '../netlink/message.ts';
 import { type AddressBytes, addressIn, type Connection, protocolOf, protocols } from './connection.ts';
 import { attributes, messages, status } from './ctnetlink.ts';
-import { heardIn } from './heard.ts';
+import { connectionEventIn } from './heard.ts';
 import { REQUEST_BYTES, Requests } from './requests.ts';
 import { readTimeouts } from './timeouts.ts';
 
@@ -69,7 +69,7 @@ export const changeEntries = (
 };
 
 /** What an entry is called, its original direction and its number as the kernel writes them; and what becomes of it. */
-interface Found {
+interface MatchedEntry {
   readonly family: number;
   readonly name: Buffer;
   /** Forgotten, and made anew with its own source; or just forgotten; or marked. */
@@ -80,8 +80,8 @@ const list = (
   socket: NetfilterSocket,
   marked: { readonly mark: number; readonly mask: number },
   fateOf: FateOf,
-): Found[] => {
-  const all: Found[] = [];
+): MatchedEntry[] => {
+  const all: MatchedEntry[] = [];
   const requests = new Requests(REQUEST_BYTES);
   requests.listAll(1, marked);
   const refused = socket.send(requests.bytes);
@@ -94,14 +94,14 @@ const list = (
       const error = answerIn(piece, message);
       if (error !== undefined && error !== 0) throw failed(errorText(error));
       isDone ||= error === 0;
-      const found = error === undefined ? foundIn(piece, message, fateOf) : undefined;
+      const found = error === undefined ? matchedIn(piece, message, fateOf) : undefined;
       if (found !== undefined) all.push(found);
     });
   }
   return all;
 };
 
-const change = (socket: NetfilterSocket, some: readonly Found[]): void => {
+const change = (socket: NetfilterSocket, some: readonly MatchedEntry[]): void => {
   const requests = new Requests(some.length * 2 * REQUEST_BYTES);
   const timeouts = readTimeouts();
   for (const { family, name, become } of some) {
@@ -122,7 +122,7 @@ const change = (socket: NetfilterSocket, some: readonly Found[]): void => {
 };
 
 /** An entry that something becomes of; undefined for any other. */
-const foundIn = (bytes: Buffer, message: Message, fateOf: FateOf): Found | undefined => {
+const matchedIn = (bytes: Buffer, message: NetlinkMessage, fateOf: FateOf): MatchedEntry | undefined => {
   const { type, start, end } = message;
   if (type !== messages.new) return undefined;
   const family = bytes[start + HEADER_BYTES] ?? 0;
@@ -155,10 +155,14 @@ const foundIn = (bytes: Buffer, message: Message, fateOf: FateOf): Found | undef
   return { family, name: Buffer.concat(parts), become };
 };
 
-const becomeOf = (bytes: Buffer, message: Message, fate: Exclude<Fate, undefined>): Found['become'] | undefined => {
+const becomeOf = (
+  bytes: Buffer,
+  message: NetlinkMessage,
+  fate: Exclude<Fate, undefined>,
+): MatchedEntry['become'] | undefined => {
   if (fate === 'forget') return 'forgotten';
   if ('mark' in fate) return fate;
-  const heard = heardIn(bytes, message);
+  const heard = connectionEventIn(bytes, message);
   if (heard?.kind === 'open') return { kept: heard.connection };
   return fate.keepSource === 'or forget' ? 'forgotten' : undefined;
 };

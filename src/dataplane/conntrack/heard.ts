@@ -1,17 +1,17 @@
 /** What the kernel says about connections: changes as they happen, and listings. */
-import { eachAttribute, type Message, NETFILTER_BYTES, TYPE_MASK } from '../netlink/message.ts';
+import { eachAttribute, NETFILTER_BYTES, type NetlinkMessage, TYPE_MASK } from '../netlink/message.ts';
 import { type AddressBytes, addressIn, type Connection, keyIn, protocols } from './connection.ts';
 import { attributes, messages, tcpStates, tuple, WORTHY } from './ctnetlink.ts';
 
 /** What a message says about a connection. */
-export interface Heard {
+export interface ConnectionEvent {
   /** `closed`: it is gone, or both sides have said good-bye; nobody needs to carry it on. */
   readonly kind: 'open' | 'closed';
   readonly connection: Connection;
 }
 
 /** What a message says about a connection that is worth carrying on; undefined for anything else. */
-export const heardIn = (bytes: Buffer, message: Message): Heard | undefined => {
+export const connectionEventIn = (bytes: Buffer, message: NetlinkMessage): ConnectionEvent | undefined => {
   const entry = entryIn(bytes, message);
   if (entry === undefined || (entry.bits & WORTHY) !== WORTHY) return undefined;
   const { connection, isRedirected, isOver } = entry;
@@ -21,7 +21,7 @@ export const heardIn = (bytes: Buffer, message: Message): Heard | undefined => {
 };
 
 /** An entry of the table as a message has it. */
-export interface Entry {
+export interface ConntrackEntry {
   readonly connection: Connection;
   /** Of its status. */
   readonly bits: number;
@@ -31,7 +31,7 @@ export interface Entry {
 }
 
 /** The TCP or UDP connection that a message is about; undefined for anything else. */
-export const entryIn = (bytes: Buffer, { type, start, end }: Message): Entry | undefined => {
+export const entryIn = (bytes: Buffer, { type, start, end }: NetlinkMessage): ConntrackEntry | undefined => {
   if (type !== messages.new && type !== messages.delete) return undefined;
   let original: Tuple | undefined;
   let reply: Tuple | undefined;

@@ -21,14 +21,14 @@ export interface Turned {
 }
 
 /** Forgets or changes them; returns how many there were. Throws CONNTRACK_FAILED; then some may be left. */
-export type ForgetStrays = (turned: Turned) => number;
+export type DropStaleConnections = (turned: Turned) => number;
 
 // All bits of a connection mark that are the same for every slot.
 const ofSlots = { mark: SLOT_KIND, mask: 0xffffc000 } as const;
 
 /** For the table of the network namespace of whoever calls. */
-export const createForgetStrays =
-  (libc: Libc): ForgetStrays =>
+export const createDropStaleConnections =
+  (libc: Libc): DropStaleConnections =>
   (turned) =>
     changeEntries(libc, ofSlots, ({ source, answered, mark }) => {
       const slot = mark & SLOT_MASK;

@@ -12,7 +12,7 @@ import { isRecord, parseListing } from '../nft/listing.ts';
 import { isStale, refusalOf } from '../nft/refusal.ts';
 import { OWNED, SIGNATURE_SECONDS, SIGNATURES, TABLE } from '../nft/stored.ts';
 import type { Programs } from '../program.ts';
-import { knockIn, knockScript, knockTable } from './kernel-probe.ts';
+import { kernelProbeScript, kernelProbeSets, kernelProbeTable } from './kernel-probe.ts';
 import { movesIn, movesScript, movesTables, type Other } from './moves.ts';
 import { batchOf, errorIn, type SetContent, type SetElement, type TableState } from './set-batch.ts';
 
@@ -33,7 +33,7 @@ export interface InKernel extends Pick<Hold, 'ip' | 'epoch'> {
 }
 
 /** The part of the gate that is used all the time: sets what is held, and returns at once. */
-export interface Latch {
+export interface GateSets {
   /**
    * Sets all that is held, in place of what was, for the time of the lease. Undefined when it is in force, else why
    * it is not. May be called with the same value forever; each such call begins the lease anew. One in which some come or go leaves the
@@ -67,7 +67,7 @@ export interface GateTables {
 }
 
 /** Both. */
-export interface Gate extends GateTables, Latch {}
+export interface Gate extends GateTables, GateSets {}
 
 /** The sets of the two tables; `owned4` and `owned6` in the main table are the third part. */
 export const COVERED = 'covered';
@@ -100,7 +100,7 @@ export const gateScript = [
 /** The tables of the gate in the network namespace in which the programs run; `device` is that of the tunnel. */
 export const createGateTables = (programs: Programs, device: string): GateTables => ({
   prepare: async () => {
-    const script = `${gateScript}${knockScript(device)}`;
+    const script = `${gateScript}${kernelProbeScript(device)}`;
     const ended = await programs.run(['nft', '-f', '-'], { input: script });
     if (ended.code !== 0) throw refusalOf('make the tables of the gate', ended, script);
     // A kernel that cannot copy packets goes without: then a move by plan may lose those that are on their way.
@@ -119,7 +119,7 @@ export const createGateTables = (programs: Programs, device: string): GateTables
   remove: async () => {
     const tables = [
       ...(['arp', 'ip6'] as const).map((family) => ({ family, table: TABLE })),
-      knockTable,
+      kernelProbeTable,
       ...movesTables,
     ];
     for (const { family, table } of tables) {
@@ -130,10 +130,10 @@ export const createGateTables = (programs: Programs, device: string): GateTables
 });
 
 /**
- * The latch of the kernel, in the network namespace of the thread that calls. `sign` gives the numbers by which whoever
+ * The gate sets of the kernel, in the network namespace of the thread that calls. `sign` gives the numbers by which whoever
  * watches the main table knows its transactions. Throws NFT_REFUSED if there is no way to the kernel.
  */
-export const openLatch = (libc: Libc, sign: () => number): Latch => {
+export const openGateSets = (libc: Libc, sign: () => number): GateSets => {
   const socket = openNetfilterSocket(libc, { groups: [], bufferBytes: BUFFER_BYTES, sendBytes: BUFFER_BYTES });
   if (typeof socket === 'number') {
     throw new EgressError('NFT_REFUSED', `open a socket to nftables: ${errorText(socket)}`);
@@ -159,7 +159,11 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
     comment: `${epoch}`,
   });
   /** Two transactions: who answers is settled even while the main table is being replaced. */
-  const tell = ({ gone, come, isAll }: Change, leaseMs: number, knocks: readonly SetContent[]): string | undefined => {
+  const tell = (
+    { gone, come, isAll }: HoldChange,
+    leaseMs: number,
+    knocks: readonly SetContent[],
+  ): string | undefined => {
     const contentOf = (place: Pick<SetContent, 'family' | 'set'>, isWanted: (hold: Hold) => boolean): SetContent => {
       const elements = come.filter(isWanted).map((hold) => elementOf(hold, leaseMs));
       const removed = gone.filter(isWanted).map(({ ip }) => ({ key: ipBytes(ip) }));
@@ -190,11 +194,15 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
       const change = changeOf(holding, held);
       // What comes on top of something ends with it, and so do the answers to knocks.
       const isFirst = change.isAll || holding?.size === 0 || held.length === 0;
-      const knocks = isFirst ? knockIn(held.length > 0 ? leaseMs : undefined) : [];
+      const knocks = isFirst ? kernelProbeSets(held.length > 0 ? leaseMs : undefined) : [];
       let refused = tell(change, leaseMs, knocks);
       // What was to go may be gone already: its lease was over.
       if (refused !== undefined && !change.isAll) {
-        refused = tell({ gone: [], come: held, isAll: true }, leaseMs, knockIn(held.length > 0 ? leaseMs : undefined));
+        refused = tell(
+          { gone: [], come: held, isAll: true },
+          leaseMs,
+          kernelProbeSets(held.length > 0 ? leaseMs : undefined),
+        );
       }
       // Without its tables a move loses what is on its way; nothing else depends on them.
       if (hasMoves || wereMoves !== false) load(...movesIn(held));
@@ -204,7 +212,9 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
     },
     prolong: (some, leaseMs) => {
       const isHeld = some.every((one) => isSameHold(one, holding?.get(one.ip)));
-      return isHeld ? tell({ gone: some, come: some, isAll: false }, leaseMs, knockIn(leaseMs)) : 'it is not held';
+      return isHeld
+        ? tell({ gone: some, come: some, isAll: false }, leaseMs, kernelProbeSets(leaseMs))
+        : 'it is not held';
     },
     cover: (ips) => {
       const wanted = new Set(ips);
@@ -223,14 +233,14 @@ export const openLatch = (libc: Libc, sign: () => number): Latch => {
 };
 
 /** How what is held changes: everything is told anew, or only what goes and what comes. */
-interface Change {
+interface HoldChange {
   readonly gone: readonly Hold[];
   readonly come: readonly Hold[];
   readonly isAll: boolean;
 }
 
 /** Everything, when it is not known what is held, or when nothing is other: then somebody wants it to be told. */
-const changeOf = (before: ReadonlyMap<Ip, Hold> | undefined, held: readonly Hold[]): Change => {
+const changeOf = (before: ReadonlyMap<Ip, Hold> | undefined, held: readonly Hold[]): HoldChange => {
   const all = { gone: [], come: held, isAll: true };
   if (before === undefined) return all;
   const come = held.filter((one) => !isSameHold(one, before.get(one.ip)));
@@ -294,12 +304,12 @@ const addressText = (text: string): string =>
   text.startsWith('0x') ? (text.slice(2).padStart(32, '0').match(/.{4}/g)?.join(':') ?? text) : text;
 
 /** Both parts as one: the programs and the socket are of the same network namespace. */
-export const joinGate = (tables: GateTables, latch: Latch): Gate => ({
+export const joinGate = (tables: GateTables, gateSets: GateSets): Gate => ({
   ...tables,
-  ...latch,
+  ...gateSets,
   prepare: async () => {
     await tables.prepare();
     // Tables that are made anew are empty.
-    latch.doubt();
+    gateSets.doubt();
   },
 });

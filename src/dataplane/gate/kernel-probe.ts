@@ -6,7 +6,7 @@
 import { TABLE } from '../nft/stored.ts';
 import type { SetContent } from './set-batch.ts';
 
-export const knockTable = { family: 'inet', table: `${TABLE}_knock` } as const;
+export const kernelProbeTable = { family: 'inet', table: `${TABLE}_knock` } as const;
 
 /** There while the node is told to hold something; and while the kernel does. Both know one element, the protocol of a knock. */
 const TOLD = 'told';
@@ -14,8 +14,8 @@ const LEASED = 'leased';
 const element = { key: new Uint8Array([6]) };
 
 /** The table, so that it can be loaded over what is there. Nothing else opens connections to a node through the tunnel. */
-export const knockScript = (device: string): string => {
-  const place = `${knockTable.family} ${knockTable.table}`;
+export const kernelProbeScript = (device: string): string => {
+  const place = `${kernelProbeTable.family} ${kernelProbeTable.table}`;
   return [
     `add table ${place}`,
     `add set ${place} ${TOLD} { type inet_proto; }`,
@@ -28,7 +28,7 @@ export const knockScript = (device: string): string => {
 };
 
 /** What the sets are to hold, for the lease of what is held; undefined when nothing is. */
-export const knockIn = (leaseMs: number | undefined): readonly SetContent[] => [
-  { ...knockTable, set: TOLD, elements: leaseMs === undefined ? [] : [element] },
-  { ...knockTable, set: LEASED, elements: leaseMs === undefined ? [] : [{ ...element, timeoutMs: leaseMs }] },
+export const kernelProbeSets = (leaseMs: number | undefined): readonly SetContent[] => [
+  { ...kernelProbeTable, set: TOLD, elements: leaseMs === undefined ? [] : [element] },
+  { ...kernelProbeTable, set: LEASED, elements: leaseMs === undefined ? [] : [{ ...element, timeoutMs: leaseMs }] },
 ];

@@ -7,7 +7,7 @@ import { TABLE } from '../nft/stored.ts';
 
 /** What a set is to hold, in place of what it holds. */
 export interface SetContent {
-  readonly family: Family;
+  readonly family: TableFamily;
   /** Absent: the one that has our name. */
   readonly table?: string;
   readonly set: string;
@@ -30,12 +30,12 @@ export interface SetElement {
 
 /** A table whose chains the kernel is to call, or not. */
 export interface TableState {
-  readonly family: Family;
+  readonly family: TableFamily;
   readonly table: string;
   readonly isDormant: boolean;
 }
 
-export type Family = keyof typeof families;
+export type TableFamily = keyof typeof families;
 
 // From linux/netfilter/nfnetlink.h, nf_tables.h and netfilter.h; alike on x86_64 and arm64.
 const families = { inet: 1, ip: 2, arp: 3, ip6: 10 } as const;

@@ -1,7 +1,7 @@
 /** How the network of a node is reached: by programs, and where it can be by a socket of this process. */
 import type { Programs } from '../program.ts';
 import type { ProxyListed } from './listing.ts';
-import type { IndexOf, Message } from './messages.ts';
+import type { IndexOf, RequestMessage } from './messages.ts';
 
 /** Without a socket programs do everything. */
 export interface Access {
@@ -13,7 +13,7 @@ export interface Access {
 export interface RouteSocket {
   readonly indexOf: IndexOf;
   /** Sends messages in order, before it returns. True: the kernel took every one of them. */
-  send(messages: readonly Message[]): boolean;
+  send(messages: readonly RequestMessage[]): boolean;
   /** The IPv6 proxy entries; undefined when the kernel does not tell. */
   proxies(): readonly ProxyListed[] | undefined;
   /** Has a device join packets that arrive on it, or not. True: it is so now. */

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ip } from '../../core/testing/address.ts';
-import type { Ended, Programs } from '../program.ts';
+import type { ProgramResult, Programs } from '../program.ts';
 import { runChanges } from './batch.ts';
-import type { Change } from './change.ts';
+import type { NetworkChange } from './change.ts';
 import { textOf } from './text.ts';
 
 /** A change of which a test needs to know only which one it is. */
-const change = (name: string): Change => ({ kind: 'drop-link', name });
+const change = (name: string): NetworkChange => ({ kind: 'drop-link', name });
 const lineOf = (name: string): string => textOf(change(name));
 /** The same for programs: what is said about which device. */
 const about = (words: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
@@ -17,7 +17,7 @@ const about = (words: Readonly<Record<string, string>>): Readonly<Record<string,
 const programsThat = (fails: Readonly<Record<string, string>>, ends: Readonly<Record<string, string>>) => {
   const runs: string[][] = [];
   const programs: Programs = {
-    run: async (argv, options): Promise<Ended> => {
+    run: async (argv, options): Promise<ProgramResult> => {
       const lines = (options?.input ?? '').trim().split('\n');
       runs.push([argv.join(' '), ...lines]);
       let stderr = '';
@@ -39,7 +39,7 @@ describe('batches', () => {
     const { programs, runs } = programsThat({}, {});
     const forwarding = { device: 'egw0', mac: '66:00:00:00:00:0c', to: ip('10.6.0.12') };
     const rule = { family: 6, priority: 94, mark: 1, mask: 255, action: { kind: 'lookup', table: 2601 } } as const;
-    const changes: readonly Change[] = [
+    const changes: readonly NetworkChange[] = [
       change('a'),
       change('b'),
       { kind: 'forwarding', verb: 'put', forwarding },

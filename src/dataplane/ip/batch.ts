@@ -6,14 +6,17 @@
  */
 import type { Programs } from '../program.ts';
 import type { Access, RouteSocket } from './access.ts';
-import { type Change, isDrop } from './change.ts';
+import { isDrop, type NetworkChange } from './change.ts';
 import { messageOf } from './messages.ts';
-import { type NetworkOutcome, type Refusal, refusalOf } from './outcome.ts';
+import { type ChangeRefusal, type NetworkOutcome, refusalOf } from './outcome.ts';
 import { type Tool, textOf, toolOf, tools } from './text.ts';
 
 /** Makes the changes in the order given, as few programs as the tools allow. One that fails stops none of the others. */
-export const runChanges = async ({ programs, socket }: Access, changes: readonly Change[]): Promise<NetworkOutcome> => {
-  const refused: Refusal[] = [];
+export const runChanges = async (
+  { programs, socket }: Access,
+  changes: readonly NetworkChange[],
+): Promise<NetworkOutcome> => {
+  const refused: ChangeRefusal[] = [];
   for (const run of runsOf(changes)) {
     const safe = run.changes.filter((change) => isSafe(textOf(change)));
     const unsafe = run.changes.filter((change) => !isSafe(textOf(change)));
@@ -27,7 +30,7 @@ export const runChanges = async ({ programs, socket }: Access, changes: readonly
  * True when the kernel took every change from the socket. When it refuses one, or only the program knows how, the program
  * makes them all, and says why one fails.
  */
-const sent = (socket: RouteSocket | undefined, changes: readonly Change[]): boolean => {
+const sent = (socket: RouteSocket | undefined, changes: readonly NetworkChange[]): boolean => {
   if (socket === undefined) return false;
   const messages = changes.map((change) => messageOf(change, socket.indexOf));
   return messages.every((message) => message !== undefined) && socket.send(messages);
@@ -38,11 +41,11 @@ const isSafe = (line: string): boolean => /^[\w.:@%+/ -]+$/.test(line);
 
 interface Run {
   readonly tool: Tool;
-  readonly changes: Change[];
+  readonly changes: NetworkChange[];
 }
 
 /** Neighbours in the list that are for the same tool, together. */
-const runsOf = (changes: readonly Change[]): readonly Run[] => {
+const runsOf = (changes: readonly NetworkChange[]): readonly Run[] => {
   const runs: Run[] = [];
   for (const change of changes) {
     const tool = toolOf(change);
@@ -53,18 +56,22 @@ const runsOf = (changes: readonly Change[]): readonly Run[] => {
   return runs;
 };
 
-const runBatch = async (programs: Programs, tool: Tool, changes: readonly Change[]): Promise<readonly Refusal[]> => {
+const runBatch = async (
+  programs: Programs,
+  tool: Tool,
+  changes: readonly NetworkChange[],
+): Promise<readonly ChangeRefusal[]> => {
   if (changes.length === 0) return [];
   const input = `${changes.map(textOf).join('\n')}\n`;
   const { code, stderr } = await programs.run([...tools[tool], '-force', '-batch', '-'], { input });
   if (code === 0) return [];
   const failures = failuresIn(stderr);
   if (code === FAILED_LINES && failures.size > 0) {
-    return changes.flatMap((change, index) => refusalUnlessSettled(change, failures.get(index + 1)));
+    return changes.flatMap((change, index) => refusalUnlessKnown(change, failures.get(index + 1)));
   }
   if (changes.length === 1 || code === NOT_STARTED || code === KILLED) {
     const message = code === KILLED ? `${tool} took too long` : stderr.trim() || `${tool} ended with ${code}`;
-    return changes.flatMap((change) => refusalUnlessSettled(change, message));
+    return changes.flatMap((change) => refusalUnlessKnown(change, message));
   }
   const middle = Math.ceil(changes.length / 2);
   return [
@@ -98,7 +105,7 @@ const GONE =
   /No such file or directory|No such process|No such device|Cannot find device|address not found|Cannot assign requested address|FIB table does not exist/i;
 
 /** A line that says what is already so was not refused: somebody else, or the first run of the batch, was quicker. */
-const refusalUnlessSettled = (change: Change, message: string | undefined): readonly Refusal[] => {
+const refusalUnlessKnown = (change: NetworkChange, message: string | undefined): readonly ChangeRefusal[] => {
   if (message === undefined) return [];
   const isSettled = isDrop(change) ? GONE.test(message) : change.kind === 'rule' && /File exists/.test(message);
   return isSettled ? [] : [refusalOf(change, message)];

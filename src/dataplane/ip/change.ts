@@ -19,7 +19,7 @@ export type ProxyEntry = Pick<ProxyListed, 'device' | 'ip'>;
 
 export type Verb = 'put' | 'drop';
 
-export type Change =
+export type NetworkChange =
   | { readonly kind: 'address'; readonly verb: Verb; readonly address: AddressDesired; readonly isEip: boolean }
   /** A neighbour that never has to be asked for. */
   | { readonly kind: 'neighbour'; readonly verb: Verb; readonly neighbour: NeighbourDesired }
@@ -50,5 +50,5 @@ export interface LinkSettings {
 }
 
 /** True for a change that removes something. */
-export const isDrop = (change: Change): boolean =>
+export const isDrop = (change: NetworkChange): boolean =>
   change.kind === 'drop-link' || ('verb' in change && change.verb === 'drop');

@@ -5,7 +5,7 @@
 import { familyOf, isIpv6 } from '../../core/ip/index.ts';
 import type { AddressDesired, NetworkDesired, RouteDesired, RuleDesired } from '../../core/node/desired.ts';
 import { type AddressActual, METRIC, type NetworkActual } from './actual.ts';
-import type { Change } from './change.ts';
+import type { NetworkChange } from './change.ts';
 import { isUsable } from './links.ts';
 import type { RouteListed } from './listing.ts';
 import { isOurProxy } from './owned.ts';
@@ -15,7 +15,7 @@ import { ruleText } from './text.ts';
  * What is missing or different. Who receives is known before routes lead there, and routes are there before rules lead
  * into their tables. What needs a device that is not there is left out: the device is the problem, and it is told.
  */
-export const missing = (desired: NetworkDesired, actual: NetworkActual): readonly Change[] => {
+export const missing = (desired: NetworkDesired, actual: NetworkActual): readonly NetworkChange[] => {
   const usable = new Set(desired.links.filter((link) => isUsable(link, actual)).map(({ name }) => name));
   const isOnUsable = ({ device }: OnDevice): boolean => usable.has(device);
   const targets = new Map(actual.forwardings.map((forwarding) => [macKey(forwarding), forwarding.to]));
@@ -52,7 +52,7 @@ export const missing = (desired: NetworkDesired, actual: NetworkActual): readonl
  * What is ours and not desired, and does not go by itself: with its device, or because `missing` puts something in its
  * place. No rule leads into a table that is being emptied, and devices go after what leads to them.
  */
-export const surplus = (desired: NetworkDesired, actual: NetworkActual): readonly Change[] => {
+export const surplus = (desired: NetworkDesired, actual: NetworkActual): readonly NetworkChange[] => {
   const wantedLinks = new Set(desired.links.map(({ name }) => name));
   const links = actual.links.filter(({ name }) => !wantedLinks.has(name));
   const going = new Set(links.map(({ name }) => name));
@@ -124,9 +124,14 @@ const addressPlan = (
   return { put, dropFirst };
 };
 
-const dropAddress = (address: AddressDesired): Change => ({ kind: 'address', verb: 'drop', address, isEip: false });
+const dropAddress = (address: AddressDesired): NetworkChange => ({
+  kind: 'address',
+  verb: 'drop',
+  address,
+  isEip: false,
+});
 
-const missingAddresses = (desired: NetworkDesired, actual: NetworkActual): readonly Change[] => {
+const missingAddresses = (desired: NetworkDesired, actual: NetworkActual): readonly NetworkChange[] => {
   const { put, dropFirst } = addressPlan(desired, actual);
   return [
     ...[...dropFirst].map(dropAddress),

@@ -9,7 +9,7 @@ import { METRIC, type NetworkActual } from './actual.ts';
 import { isOurProxy, PROTOCOL } from './owned.ts';
 
 /** The network after `desired` was grown and trimmed with nothing refused. `read` is what was read before that. */
-export const settledAs = (desired: NetworkDesired, read: NetworkActual): NetworkActual => {
+export const knownStateOf = (desired: NetworkDesired, read: NetworkActual): NetworkActual => {
   const names = new Set(desired.links.map(({ name }) => name));
   const holders = new Set(desired.links.filter(({ kind }) => kind === 'holder').map(({ name }) => name));
   return {

@@ -4,21 +4,21 @@
  */
 import type { LinkDesired } from '../../core/node/desired.ts';
 import type { LinkActual, NetworkActual } from './actual.ts';
-import type { Change, LinkSettings } from './change.ts';
+import type { LinkSettings, NetworkChange } from './change.ts';
 import type { LinkListed } from './listing.ts';
-import { linkText, type Refusal } from './outcome.ts';
+import { type ChangeRefusal, linkText } from './outcome.ts';
 import { TAG } from './owned.ts';
 
 /** What to do about one device. */
 export interface LinkPlan {
   /** Devices that must go first. */
-  readonly clear: readonly Change[];
+  readonly clear: readonly NetworkChange[];
   /** Ways to make the device; the first that the kernel takes is enough. Empty when it is there. */
-  readonly make: readonly Change[];
+  readonly make: readonly NetworkChange[];
   /** What to set on it. */
-  readonly set: readonly Change[];
+  readonly set: readonly NetworkChange[];
   /** Why nothing can be done. */
-  readonly refusal?: Refusal;
+  readonly refusal?: ChangeRefusal;
 }
 
 /** Plans for the devices that are not as desired; none when all are. */
@@ -44,7 +44,7 @@ export const isUsable = (link: LinkDesired, actual: NetworkActual): boolean =>
   actual.links.some((found) => found.name === link.name && found.isUp && isSameDevice(link, found));
 
 /** The refusal of a kernel that made a vxlan device but left the group policy out. */
-export const refusalWithoutGbp = (link: LinkDesired, actual: NetworkActual): Refusal | undefined => {
+export const refusalWithoutGbp = (link: LinkDesired, actual: NetworkActual): ChangeRefusal | undefined => {
   const found = actual.links.find(({ name, role }) => name === link.name && role === 'tunnel');
   if (link.kind !== 'vxlan' || found?.vxlan?.hasGbp !== false) return undefined;
   return { what: linkText(link), message: 'the kernel made it without gbp', reason: 'GbpMissing' };
@@ -79,7 +79,7 @@ const isSameDevice = (link: LinkDesired, { role, vxlan }: LinkActual): boolean =
 const inTheWay = ({ kind }: LinkDesired, { links }: NetworkActual): readonly LinkActual[] =>
   links.filter(({ role }) => role === (kind === 'vxlan' ? 'tunnel' : 'holder'));
 
-const settings = (link: LinkDesired, kept: LinkActual | undefined): Change | undefined => {
+const settings = (link: LinkDesired, kept: LinkActual | undefined): NetworkChange | undefined => {
   const settings: LinkSettings = {
     ...(kept?.alias === TAG ? {} : { alias: TAG }),
     ...(link.kind === 'vxlan' && kept?.mac !== link.mac ? { mac: link.mac } : {}),
@@ -90,7 +90,7 @@ const settings = (link: LinkDesired, kept: LinkActual | undefined): Change | und
 };
 
 /** A kernel without the dummy device holds EIPs on a bridge without ports. */
-const waysToMake = (link: LinkDesired): readonly Change[] => {
+const waysToMake = (link: LinkDesired): readonly NetworkChange[] => {
   if (link.kind === 'vxlan') return [{ kind: 'make-vxlan', link }];
   const { name } = link;
   return [

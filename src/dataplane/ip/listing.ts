@@ -4,7 +4,7 @@
  */
 import { EgressError } from '../../api/error.ts';
 import type { Ip, IpFamily } from '../../core/ip/index.ts';
-import type { Ended, Programs } from '../program.ts';
+import type { ProgramResult, Programs } from '../program.ts';
 import type { Access } from './access.ts';
 import { type Fields, includes, ipOf, listOf, numberOf, objectOf, parseDocuments, textOf } from './json.ts';
 
@@ -143,7 +143,7 @@ const readBatch = async (
   throw unreadable(program.join(' '), ended);
 };
 
-const unreadable = (command: string, ended: Ended): EgressError => {
+const unreadable = (command: string, ended: ProgramResult): EgressError => {
   const why =
     ended.stderr.trim().split('\n', 1)[0] || `it ended with ${ended.code} and printed something else than lists`;
   return new EgressError('NETWORK_UNREADABLE', `cannot read the network of the node with "${command}": ${why}`, {
@@ -265,7 +265,7 @@ const proxyOf = (fields: Fields): ProxyListed[] => {
   return ip === undefined || device === undefined ? [] : [{ device, ip, protocol: markOf(textOf(fields, 'protocol')) }];
 };
 
-const forwardingsOf = (ended: Ended): Listing['forwardings'] => {
+const forwardingsOf = (ended: ProgramResult): Listing['forwardings'] => {
   // There is no tunnel device yet.
   if (/Cannot find device/.test(ended.stderr)) return [];
   const documents = ended.code === 0 ? parseDocuments(ended.stdout) : undefined;

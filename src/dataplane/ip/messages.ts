@@ -5,18 +5,18 @@
 import { type Ip, ipBytes } from '../../core/ip/index.ts';
 import type { RouteDesired } from '../../core/node/desired.ts';
 import { attribute, flags, message } from '../netlink/message.ts';
-import type { Change, Verb } from './change.ts';
+import type { NetworkChange, Verb } from './change.ts';
 import type { RouteListed } from './listing.ts';
 import { PROTOCOL } from './owned.ts';
 
 /** A message without the header's sequence number, which whoever sends it writes. */
-export type Message = Buffer;
+export type RequestMessage = Buffer;
 
 /** Index of a device by its name; undefined when there is none. */
 export type IndexOf = (device: string) => number | undefined;
 
 /** The message of a change; undefined when only the program knows what to do, or when its device is not there. */
-export const messageOf = (change: Change, indexOf: IndexOf): Message | undefined => {
+export const messageOf = (change: NetworkChange, indexOf: IndexOf): RequestMessage | undefined => {
   switch (change.kind) {
     case 'address':
       return addressMessage(change, indexOf(change.address.device));
@@ -96,9 +96,9 @@ const FR_ACT_TO_TBL = 1;
 const FR_ACT_GOTO = 2;
 
 const addressMessage = (
-  { verb, address, isEip }: Extract<Change, { kind: 'address' }>,
+  { verb, address, isEip }: Extract<NetworkChange, { kind: 'address' }>,
   index: number | undefined,
-): Message | undefined => {
+): RequestMessage | undefined => {
   if (index === undefined) return undefined;
   const bytes = ipBytes(address.ip);
   const body = Buffer.alloc(8);
@@ -127,7 +127,7 @@ interface NeighbourEntry {
   readonly parts: readonly Buffer[];
 }
 
-const neighbourMessage = (verb: Verb, entry: NeighbourEntry, indexOf: IndexOf): Message | undefined => {
+const neighbourMessage = (verb: Verb, entry: NeighbourEntry, indexOf: IndexOf): RequestMessage | undefined => {
   const index = indexOf(entry.device);
   if (index === undefined) return undefined;
   const bytes = ipBytes(entry.ip);
@@ -140,7 +140,7 @@ const neighbourMessage = (verb: Verb, entry: NeighbourEntry, indexOf: IndexOf): 
   return message(type, wanted, [body, attribute(NDA_DST, bytes), ...entry.parts]);
 };
 
-const putRouteMessage = ({ table, via, device }: RouteDesired, indexOf: IndexOf): Message | undefined => {
+const putRouteMessage = ({ table, via, device }: RouteDesired, indexOf: IndexOf): RequestMessage | undefined => {
   const index = indexOf(device);
   if (index === undefined) return undefined;
   const body = routeHeader(via);
@@ -150,7 +150,7 @@ const putRouteMessage = ({ table, via, device }: RouteDesired, indexOf: IndexOf)
 };
 
 /** Only for a route as we make it; what somebody else put into our table is for the program. */
-const dropRouteMessage = (route: RouteListed, indexOf: IndexOf): Message | undefined => {
+const dropRouteMessage = (route: RouteListed, indexOf: IndexOf): RequestMessage | undefined => {
   const { type, destination, via, device, metric, table, isComplex } = route;
   if (type !== 'unicast' || destination !== 'default' || isComplex || via === undefined || device === undefined) {
     return undefined;
@@ -174,7 +174,7 @@ const routeParts = (via: Ip, index: number, table: number): readonly Buffer[] =>
   attribute(RTA_TABLE, u32(table)),
 ];
 
-const ruleMessage = ({ verb, rule }: Extract<Change, { kind: 'rule' }>): Message => {
+const ruleMessage = ({ verb, rule }: Extract<NetworkChange, { kind: 'rule' }>): RequestMessage => {
   const { family, priority, mark, mask, action } = rule;
   const body = Buffer.alloc(12);
   body[0] = family === 4 ? AF_INET : AF_INET6;

@@ -8,22 +8,23 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { NetworkDesired } from '../../core/node/desired.ts';
 import type { HostView } from '../../core/node/input.ts';
+import type { Timers } from '../timers.ts';
 import type { Access } from './access.ts';
 import { actualOf, type NetworkActual } from './actual.ts';
 import { runChanges } from './batch.ts';
 import { missing, surplus } from './diff.ts';
 import { hostOf, type ParentChoice } from './host.ts';
-import { settledAs } from './known-state.ts';
+import { knownStateOf } from './known-state.ts';
 import { type LinkPlan, planLinks, refusalWithoutGbp } from './links.ts';
 import { type Listing, readListing } from './listing.ts';
 import { joined, type NetworkOutcome, nothingDone } from './outcome.ts';
 import { type IsInStep, inStepWith } from './own-events.ts';
 import type { DeviceNames } from './owned.ts';
-import { type Clock, watchNetwork } from './watch.ts';
+import { watchNetwork } from './watch.ts';
 
 export type { NetworkActual } from './actual.ts';
 export type { ParentChoice } from './host.ts';
-export type { NetworkOutcome, Refusal } from './outcome.ts';
+export type { ChangeRefusal, NetworkOutcome } from './outcome.ts';
 
 /** Calls must not overlap, except with watch. All reject with NETWORK_UNREADABLE when the kernel cannot be read. */
 export interface Network {
@@ -45,11 +46,11 @@ export interface Network {
 
 export interface NetworkDeps extends Access {
   readonly names: DeviceNames;
-  readonly clock: Clock;
+  readonly clock: Timers;
 }
 
 /** A value, and what the kernel held when it was applied. */
-interface Held {
+interface AppliedNetwork {
   readonly desired: NetworkDesired;
   readonly actual: NetworkActual;
 }
@@ -76,9 +77,9 @@ export const createNetwork = ({ programs, socket, names, clock }: NetworkDeps): 
   let doubts = 0;
   let hostInterfaces: ReadonlySet<string> = new Set();
   // What grow has found, for the trim that follows with the same value. What grow has put since is desired: not for trim.
-  let grown: (Held & { readonly isWhole: boolean }) | undefined;
+  let grown: (AppliedNetwork & { readonly isWhole: boolean }) | undefined;
   // A value that was applied whole, and what the kernel holds since; undefined when that is not known.
-  let settled: Held | undefined;
+  let settled: AppliedNetwork | undefined;
 
   const list = (): Promise<Listing> => readListing(programs, names.tunnel);
   const read = async (): Promise<NetworkActual> => actualOf(await list(), names);
@@ -95,7 +96,7 @@ export const createNetwork = ({ programs, socket, names, clock }: NetworkDeps): 
     const actual = before?.actual ?? (await read());
     const outcome = await runChanges(access, surplus(desired, actual));
     const isWhole = before?.isWhole === true && outcome.refused.length === 0;
-    settled = isWhole ? { desired, actual: settledAs(desired, actual) } : undefined;
+    settled = isWhole ? { desired, actual: knownStateOf(desired, actual) } : undefined;
     return outcome;
   };
 

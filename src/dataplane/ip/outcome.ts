@@ -2,11 +2,11 @@
 import type { Reason } from '../../api/reasons.ts';
 import type { Ip } from '../../core/ip/index.ts';
 import type { LinkDesired } from '../../core/node/desired.ts';
-import type { Change } from './change.ts';
+import type { NetworkChange } from './change.ts';
 import { ruleText } from './text.ts';
 
 /** A change that was not made. */
-export interface Refusal {
+export interface ChangeRefusal {
   /** For people: `address 10.6.0.100/32 on egw-eip`. */
   readonly what: string;
   /** What the kernel or the program said, as part of a sentence. */
@@ -20,7 +20,7 @@ export interface Refusal {
 export interface NetworkOutcome {
   /** How many changes the kernel took; 0 when nothing differed. */
   readonly changed: number;
-  readonly refused: readonly Refusal[];
+  readonly refused: readonly ChangeRefusal[];
 }
 
 /** Both outcomes as one. */
@@ -33,7 +33,7 @@ export const joined = (first: NetworkOutcome, second: NetworkOutcome): NetworkOu
 export const nothingDone: NetworkOutcome = { changed: 0, refused: [] };
 
 /** The refusal of a change, with the reason that its message tells. */
-export const refusalOf = (change: Change, message: string): Refusal => {
+export const refusalOf = (change: NetworkChange, message: string): ChangeRefusal => {
   const { what, reason, causes = [], ip } = subjectOf(change);
   return {
     what,
@@ -48,20 +48,20 @@ export const linkText = ({ kind, name }: LinkDesired): string =>
   kind === 'vxlan' ? `tunnel device ${name}` : `EIP device ${name}`;
 
 /** What a message of iproute2 or of the kernel means. */
-interface Cause {
+interface RefusalCause {
   readonly pattern: RegExp;
   readonly reason: Reason;
 }
 
 /** What a change is about. `reason` is that of a refusal, unless the message tells a more special one. */
-interface Subject {
+interface ChangeSubject {
   readonly what: string;
   readonly reason: Reason;
-  readonly causes?: readonly Cause[];
+  readonly causes?: readonly RefusalCause[];
   readonly ip?: Ip;
 }
 
-const subjectOf = (change: Change): Subject => {
+const subjectOf = (change: NetworkChange): ChangeSubject => {
   const reason = 'RouteRefused';
   switch (change.kind) {
     case 'address': {
@@ -110,9 +110,9 @@ const subjectOf = (change: Change): Subject => {
   }
 };
 
-const commonCauses: readonly Cause[] = [{ pattern: /Operation not permitted/, reason: 'CapabilityMissing' }];
+const commonCauses: readonly RefusalCause[] = [{ pattern: /Operation not permitted/, reason: 'CapabilityMissing' }];
 
-const vxlanCauses: readonly Cause[] = [
+const vxlanCauses: readonly RefusalCause[] = [
   { pattern: /Unknown device type|not supported/i, reason: 'VxlanMissing' },
   { pattern: /"gbp"/, reason: 'GbpMissing' },
   { pattern: /VNI already exists|Address already in use/, reason: 'TunnelPortTaken' },

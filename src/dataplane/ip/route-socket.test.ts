@@ -5,9 +5,9 @@ import { ip } from '../../core/testing/address.ts';
 import { createRefusingPrograms } from '../testing/refusing-programs.ts';
 import type { RouteSocket } from './access.ts';
 import { runChanges } from './batch.ts';
-import type { Change, Verb } from './change.ts';
+import type { NetworkChange, Verb } from './change.ts';
 import { type RouteListed, readProxies } from './listing.ts';
-import { type Message, messageOf } from './messages.ts';
+import { messageOf, type RequestMessage } from './messages.ts';
 import { createNetwork } from './network.ts';
 import { networkDesired } from './testing/desired.ts';
 import { createFakeNetwork, usualNames } from './testing/fake-network.ts';
@@ -20,10 +20,10 @@ const address = { device: 'egw-eip', ip: ip('10.6.0.100'), prefixLength: 32 };
 const address6 = { device: 'egw-eip', ip: ip('fd06::100'), prefixLength: 128 };
 const found = { type: 'unicast', destination: 'default', device, isComplex: false, source: undefined };
 const verbs: readonly Verb[] = ['put', 'drop'];
-const eipComes: Change = { kind: 'address', verb: 'put', address, isEip: true };
-const eip6Comes: Change = { kind: 'address', verb: 'put', address: address6, isEip: true };
-const dropRoute = (route: RouteListed): Change => ({ kind: 'route', verb: 'drop', route });
-const dropDevice: Change = { kind: 'drop-link', name: device };
+const eipComes: NetworkChange = { kind: 'address', verb: 'put', address, isEip: true };
+const eip6Comes: NetworkChange = { kind: 'address', verb: 'put', address: address6, isEip: true };
+const dropRoute = (route: RouteListed): NetworkChange => ({ kind: 'route', verb: 'drop', route });
+const dropDevice: NetworkChange = { kind: 'drop-link', name: device };
 const rules = [4, 6].flatMap((family): RuleDesired[] => [
   // The families come from the list above.
   {
@@ -36,12 +36,12 @@ const rules = [4, 6].flatMap((family): RuleDesired[] => [
   { family: family as 4 | 6, priority: 93, mark: 0, mask: 0xff000000, action: { kind: 'goto', priority: 95 } },
 ]);
 
-const known: readonly Change[] = [
+const known: readonly NetworkChange[] = [
   eipComes,
   eip6Comes,
-  ...verbs.flatMap((verb): Change[] => [
+  ...verbs.flatMap((verb): NetworkChange[] => [
     ...[address, address6].map((each) => ({ kind: 'address', verb, address: each, isEip: false }) as const),
-    ...[four, six].flatMap((each): Change[] => [
+    ...[four, six].flatMap((each): NetworkChange[] => [
       { kind: 'neighbour', verb, neighbour: { device, ip: each, mac } },
       { kind: 'forwarding', verb, forwarding: { device, mac, to: each } },
     ]),
@@ -88,7 +88,7 @@ const machine = (isTaken: boolean) => {
   const bySocket: (number | string)[] = [];
   const socket: RouteSocket = {
     indexOf: () => 7,
-    send: (messages: readonly Message[]) => {
+    send: (messages: readonly RequestMessage[]) => {
       bySocket.push(messages.length);
       return isTaken;
     },

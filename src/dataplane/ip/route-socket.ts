@@ -10,7 +10,15 @@ import { AF_NETLINK } from '../netfilter-socket.ts';
 import { aligned, answerIn, eachAttribute, eachMessage, flags, HEADER_BYTES, message } from '../netlink/message.ts';
 import type { OpenRouteSocket, RouteSocket } from './access.ts';
 import type { ProxyListed } from './listing.ts';
-import { AF_INET6, type IndexOf, type Message, NDA_DST, NDA_PROTOCOL, NTF_PROXY, RTM_NEWNEIGH } from './messages.ts';
+import {
+  AF_INET6,
+  type IndexOf,
+  NDA_DST,
+  NDA_PROTOCOL,
+  NTF_PROXY,
+  type RequestMessage,
+  RTM_NEWNEIGH,
+} from './messages.ts';
 
 // From netlink(7) and the headers of Linux; alike on x86_64 and arm64.
 const NETLINK_ROUTE = 0;
@@ -48,7 +56,7 @@ class KernelSocket implements RouteSocket {
     return setGroOfInterface(this.#libc, this.#descriptor, device, isOn);
   }
 
-  send(messages: readonly Message[]): boolean {
+  send(messages: readonly RequestMessage[]): boolean {
     if (this.#descriptor < 0) return false;
     for (let at = 0; at < messages.length; at += MESSAGES_AT_ONCE) {
       if (!this.#sendSome(messages.slice(at, at + MESSAGES_AT_ONCE))) return false;
@@ -110,7 +118,7 @@ class KernelSocket implements RouteSocket {
     this.#descriptor = -1;
   }
 
-  #sendSome(messages: readonly Message[]): boolean {
+  #sendSome(messages: readonly RequestMessage[]): boolean {
     const first = this.#sequence + 1;
     const bytes = Buffer.concat(messages.map(padded));
     let at = 0;
@@ -137,5 +145,5 @@ class KernelSocket implements RouteSocket {
   }
 }
 
-const padded = (message: Message): Buffer =>
+const padded = (message: RequestMessage): Buffer =>
   Buffer.concat([message, Buffer.alloc(aligned(message.length) - message.length)]);

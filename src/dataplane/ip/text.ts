@@ -1,7 +1,7 @@
 /** A Change as a line for `ip` or `bridge` (iproute2 6.1). Pure. */
 import { isIpv4, isIpv6 } from '../../core/ip/index.ts';
 import type { RuleDesired } from '../../core/node/desired.ts';
-import type { Change, LinkSettings, Verb, VxlanDesired } from './change.ts';
+import type { LinkSettings, NetworkChange, Verb, VxlanDesired } from './change.ts';
 import type { RouteListed } from './listing.ts';
 import { PROTOCOL } from './owned.ts';
 
@@ -14,13 +14,13 @@ export const tools = {
 export type Tool = keyof typeof tools;
 
 /** The program that makes a change. */
-export const toolOf = (change: Change): Tool => {
+export const toolOf = (change: NetworkChange): Tool => {
   if (change.kind === 'forwarding') return 'bridge';
   return change.kind === 'rule' && change.rule.family === 6 ? 'ip -6' : 'ip';
 };
 
 /** The line that makes a change. */
-export const textOf = (change: Change): string => {
+export const textOf = (change: NetworkChange): string => {
   switch (change.kind) {
     case 'address': {
       const { ip, prefixLength, device } = change.address;
@@ -73,7 +73,7 @@ const verbOf = ({ verb }: { readonly verb: Verb }): string => (verb === 'drop' ?
  * could otherwise choose it as a source where the outgoing interface has no address of its own (RFC 6724, section 5, rule
  * 3). It is answered for and translated to like any other.
  */
-const addressOptions = ({ verb, address, isEip }: Extract<Change, { kind: 'address' }>): string => {
+const addressOptions = ({ verb, address, isEip }: Extract<NetworkChange, { kind: 'address' }>): string => {
   if (verb === 'drop' || !isIpv6(address.ip)) return '';
   return ` nodad${isEip ? ' preferred_lft 0' : ''}`;
 };

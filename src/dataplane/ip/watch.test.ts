@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import type { Timers } from '../timers.ts';
 import { networkDesired } from './testing/desired.ts';
 import { createFakeNetwork, usualNames } from './testing/fake-network.ts';
-import { type Clock, concerns } from './watch.ts';
+import { concerns } from './watch.ts';
 
 /** A clock that tests move by hand. */
-const manualClock = (): Clock & { advance(ms: number): Promise<void> } => {
+const manualClock = (): Timers & { advance(ms: number): Promise<void> } => {
   let now = 0;
   let timers: readonly { readonly dueMs: number; readonly callback: () => void }[] = [];
   return {

@@ -8,18 +8,13 @@
  */
 import type { NetworkDesired } from '../../core/node/desired.ts';
 import { isOurTable, PRIORITIES } from '../../core/node/numbers.ts';
+import type { Timers } from '../timers.ts';
 import type { Access } from './access.ts';
 import { readProxies } from './listing.ts';
 import type { DeviceNames } from './owned.ts';
 
-/** Waiting, as this module needs it. */
-export interface Clock {
-  /** Calls back once after the delay; the returned function cancels it. */
-  after(delayMs: number, callback: () => void): () => void;
-}
-
 export interface WatchDeps extends Access {
-  readonly clock: Clock;
+  readonly clock: Timers;
   readonly names: DeviceNames;
   /** Proxy entries that should be there now. */
   readonly proxies: () => NetworkDesired['proxies'];
@@ -86,7 +81,7 @@ const pollProxies = async (deps: WatchDeps, onChange: () => void, signal: AbortS
   }
 };
 
-const pause = (clock: Clock, delayMs: number, signal: AbortSignal): Promise<void> =>
+const pause = (clock: Timers, delayMs: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     const end = (): void => {
       cancel();

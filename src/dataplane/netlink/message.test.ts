@@ -9,15 +9,15 @@ import {
   eachMessage,
   flags,
   HEADER_BYTES,
-  type Message,
   message,
+  type NetlinkMessage,
   nested,
   netfilterHead,
   text,
 } from './message.ts';
 
-const messagesIn = (bytes: Buffer): Message[] => {
-  const found: Message[] = [];
+const messagesIn = (bytes: Buffer): NetlinkMessage[] => {
+  const found: NetlinkMessage[] = [];
   eachMessage(bytes, (each) => found.push(each));
   return found;
 };

@@ -51,7 +51,7 @@ export const nested = (type: number, parts: readonly Buffer[]): Buffer =>
 export const text = (type: number, value: string): Buffer => attribute(type, Buffer.from(`${value}\0`, 'latin1'));
 
 /** A message in a piece that the kernel sent. */
-export interface Message {
+export interface NetlinkMessage {
   readonly type: number;
   readonly sequence: number;
   /** Where it begins in the piece, and where it ends. */
@@ -60,7 +60,7 @@ export interface Message {
 }
 
 /** Calls back for each whole message in a piece that the kernel sent. */
-export const eachMessage = (bytes: Buffer, visit: (message: Message) => void): void => {
+export const eachMessage = (bytes: Buffer, visit: (message: NetlinkMessage) => void): void => {
   for (let at = 0; at + HEADER_BYTES <= bytes.length; ) {
     const length = bytes.readUInt32LE(at);
     if (length < HEADER_BYTES || at + length > bytes.length) return;
@@ -70,7 +70,7 @@ export const eachMessage = (bytes: Buffer, visit: (message: Message) => void): v
 };
 
 /** The error number, without the kernel's minus, of a message that answers a request; zero means that all is well, undefined that it is another message. */
-export const answerIn = (bytes: Buffer, { type, start, end }: Message): number | undefined => {
+export const answerIn = (bytes: Buffer, { type, start, end }: NetlinkMessage): number | undefined => {
   if (type === DONE) return 0;
   return type === ERROR && end - start >= HEADER_BYTES + 4
     ? Math.abs(bytes.readInt32LE(start + HEADER_BYTES))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { MapJournal } from '../../core/incremental/change-log.ts';
+import { MapChangeLog } from '../../core/incremental/change-log.ts';
 import { type ContainerChange, diffElements } from './diff.ts';
 import { type StoredElements, storedOf } from './stored.ts';
 import { smallTable, smallTableWith, TABLE_NUMBERS, tableFrom } from './testing/tables.ts';
@@ -55,7 +55,7 @@ describe('the difference of two tables', () => {
     const steps = fc.array(fc.record({ key: fc.nat(5), value: fc.option(fc.nat(2), { nil: undefined }) }));
     fc.assert(
       fc.property(steps, fc.nat(), (touches, first) => {
-        const journal = new MapJournal<string>();
+        const journal = new MapChangeLog<string>();
         const maps: ReadonlyMap<string, string>[] = [journal.mark(new Map())];
         for (const { key, value } of touches) {
           const next = new Map(maps.at(-1));

@@ -4,14 +4,9 @@
  * each message are looked at.
  */
 import { eachAttribute, eachMessage, HEADER_BYTES, NETFILTER_BYTES } from '../netlink/message.ts';
+import type { Timers } from '../timers.ts';
 import type { OpenChangeFeed } from './change-feed.ts';
 import { SEAL, SIGNATURES, TABLE } from './stored.ts';
-
-/** The part of a clock that watching needs. */
-export interface Clock {
-  /** Calls back once after the delay; the returned function cancels it. */
-  after(delayMs: number, callback: () => void): () => void;
-}
 
 /** A change of our table by others. */
 export interface ForeignChange {
@@ -27,7 +22,7 @@ const READ_EVERY_MS = 100;
 /** Calls back for changes of our table that do not carry one of our signatures. Resolves when the signal is aborted. */
 export const watchTable = async (deps: {
   readonly openChangeFeed: OpenChangeFeed;
-  readonly clock: Clock;
+  readonly clock: Timers;
   readonly isOwn: (signature: number) => boolean;
   readonly onForeign: (change: ForeignChange) => void;
   readonly signal: AbortSignal;

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { memoryStateFile } from '../state-file.ts';
-import type { Clock } from './monitor.ts';
+import type { Timers } from '../timers.ts';
 import { assertTurnsInto, describeNftables, type Machine } from './testing/conformance.ts';
 import { createFakeNftables } from './testing/fake.ts';
 import { FakeNft } from './testing/fake-nft.ts';
 import { smallTable, smallTableWith, TABLE_NUMBERS, tableFrom } from './testing/tables.ts';
 
 /** Time passes when a test asks for it. */
-const handClock = (): Clock & { tick(): void } => {
+const handClock = (): Timers & { tick(): void } => {
   const waiting = new Set<() => void>();
   return {
     after: (_delayMs, callback) => {

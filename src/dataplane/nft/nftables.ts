@@ -3,8 +3,9 @@
  * much (0.2 s for 20,000 pods), so it is done at the start, after doubt, and never for an ordinary change.
  */
 import type { TableDesired } from '../../core/node/desired.ts';
-import type { Ended, Programs } from '../program.ts';
+import type { ProgramResult, Programs } from '../program.ts';
 import type { StateFile } from '../state-file.ts';
+import type { Timers } from '../timers.ts';
 import type { OpenChangeFeed } from './change-feed.ts';
 import {
   type Count,
@@ -15,12 +16,12 @@ import {
   type TableCounters,
 } from './counters.ts';
 import { type ContainerChange, diffElements, differingIn } from './diff.ts';
-import { type Clock, type ForeignChange, watchTable } from './monitor.ts';
+import { type ForeignChange, watchTable } from './monitor.ts';
 import { chainNamesIn, frameIn, readChains, readTable, type TableActual } from './read.ts';
 import { readRecord, writeRecord } from './record.ts';
 import { isStale, refusalOf } from './refusal.ts';
 import {
-  type HeldTable,
+  type LoadedTable,
   renderChanges,
   renderNewTable,
   renderRemoval,
@@ -29,7 +30,7 @@ import {
   renderTable,
 } from './render.ts';
 import { chainsFor } from './ruleset.ts';
-import { renderSealRemoval, Seal } from './seal.ts';
+import { KernelSeal, renderSealRemoval } from './seal.ts';
 import { Signatures } from './signatures.ts';
 import {
   createStoring,
@@ -86,7 +87,7 @@ export interface NftablesDeps {
   /** Keeps how the kernel lists the chains that we loaded, so that they are known after a restart. */
   readonly file: StateFile;
   readonly openChangeFeed: OpenChangeFeed;
-  readonly clock: Clock;
+  readonly clock: Timers;
   /** A number from 0 up to 1. */
   readonly random: () => number;
 }
@@ -95,7 +96,7 @@ export interface NftablesDeps {
 export const createNftables = (deps: NftablesDeps): Nftables => new KernelTable(deps);
 
 /** What the kernel holds, as far as we know. */
-interface Held extends HeldTable {
+interface KernelTableState extends LoadedTable {
   readonly elements: StoredElements;
   /** False: others changed chains or rules since they were loaded from the text. */
   readonly areChainsOurs: boolean;
@@ -108,9 +109,9 @@ class KernelTable implements Nftables {
   readonly #deps: NftablesDeps;
   readonly #signatures: Signatures;
   readonly #stored = createStoring();
-  readonly #seal = new Seal();
+  readonly #seal = new KernelSeal();
   /** Undefined: there is no table, or its containers are not ours. */
-  #held: Held | undefined;
+  #held: KernelTableState | undefined;
   /** True: what is held must be read first. */
   #isDoubted = true;
   /** True: the kernel had no table of our name when it was read last. */
@@ -180,7 +181,7 @@ class KernelTable implements Nftables {
   async #apply(desired: TableDesired): Promise<TableOutcome> {
     const text = renderTable(desired.settings);
     const elements = this.#stored(desired.elements);
-    const wanted: Held = {
+    const wanted: KernelTableState = {
       text,
       elements,
       chains: chainsFor(desired.settings).map(({ name }) => name),
@@ -227,7 +228,7 @@ class KernelTable implements Nftables {
    * Makes the first table of a node, without elements: nobody is worse off than before, and how the kernel lists its chains
    * is found out in a moment. With ten thousand pods in it that takes as long as to load them.
    */
-  async #begin(wanted: Held, settings: TableDesired['settings']): Promise<void> {
+  async #begin(wanted: KernelTableState, settings: TableDesired['settings']): Promise<void> {
     const { script, ended } = await this.#load(renderNewTable(settings, this.#signatures.next()));
     if (ended.code !== 0) throw refusalOf('make the nft table', ended, script);
     this.#isAbsent = false;
@@ -237,11 +238,11 @@ class KernelTable implements Nftables {
 
   /** Loads all chains anew: in the table that is there if that can be, else with a new one. */
   async #replace(
-    held: Held | undefined,
+    held: KernelTableState | undefined,
     desired: TableDesired,
     changes: readonly ContainerChange[],
     sealing: string,
-  ): Promise<{ readonly script: string; readonly ended: Ended }> {
+  ): Promise<{ readonly script: string; readonly ended: ProgramResult }> {
     const renewal = held && renderRenewal(held, desired.settings, changes, this.#signatures.next());
     const renewed = renewal === undefined ? undefined : await this.#load(renewal + sealing);
     // Others may have put something in the way that only goes with the table, such as a hook at another place.
@@ -298,7 +299,7 @@ class KernelTable implements Nftables {
     throw refusalOf(`list the nft ${what.join(' ')}`, ended);
   }
 
-  async #load(script: string): Promise<{ readonly script: string; readonly ended: Ended }> {
+  async #load(script: string): Promise<{ readonly script: string; readonly ended: ProgramResult }> {
     const ended = await this.#deps.programs.run(['nft', '-f', '-'], { input: script, limitMs: LIMIT_MS });
     // With 1, nft says that it refused and changed nothing. After any other bad end nobody knows.
     if (ended.code !== 0 && ended.code !== 1) this.#isDoubted = true;

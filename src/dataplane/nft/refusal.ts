@@ -1,7 +1,7 @@
 /** Why nft did not do what it was asked: one sentence, the reason for the report, and the piece of the script it means. */
 import { EgressError } from '../../api/error.ts';
 import type { Reason } from '../../api/reasons.ts';
-import type { Ended } from '../program.ts';
+import type { ProgramResult } from '../program.ts';
 
 /** `data` of an NFT_REFUSED error. */
 export interface RefusalData extends Record<string, unknown> {
@@ -12,7 +12,7 @@ export interface RefusalData extends Record<string, unknown> {
 }
 
 /** The error for a call that failed. `script` is what went to standard input. */
-export const refusalOf = (attempt: string, ended: Ended, script = ''): EgressError => {
+export const refusalOf = (attempt: string, ended: ProgramResult, script = ''): EgressError => {
   const [place, words] = firstError(ended);
   const piece = place === undefined ? undefined : pieceAt(script, place);
   const data: RefusalData = { reason: reasonOf(ended), container: piece?.container, element: piece?.element };
@@ -21,16 +21,16 @@ export const refusalOf = (attempt: string, ended: Ended, script = ''): EgressErr
 };
 
 /** True when something is not there, or is there already: the words of ENOENT and EEXIST. */
-export const isStale = ({ stderr }: Ended): boolean => /No such file or directory|File exists/.test(stderr);
+export const isStale = ({ stderr }: ProgramResult): boolean => /No such file or directory|File exists/.test(stderr);
 
-interface Place {
+interface ScriptSpan {
   readonly line: number;
   readonly from: number;
   readonly to: number;
 }
 
 /** nft prints `/dev/stdin:LINE:FROM-TO: Error: words`, then the line, which may be megabytes. */
-const firstError = ({ code, stderr }: Ended): readonly [Place | undefined, string] => {
+const firstError = ({ code, stderr }: ProgramResult): readonly [ScriptSpan | undefined, string] => {
   const found = /^\S*:(\d+):(\d+)-(\d+): Error: (.*)$/m.exec(stderr);
   if (found !== null) {
     const [, line, from, to, words = ''] = found;
@@ -42,14 +42,14 @@ const firstError = ({ code, stderr }: Ended): readonly [Place | undefined, strin
 
 const pieceAt = (
   script: string,
-  { line, from, to }: Place,
+  { line, from, to }: ScriptSpan,
 ): { readonly container: string; readonly element: string } | undefined => {
   const text = script.split('\n')[line - 1] ?? '';
   const container = /^(?:add|delete) element inet \S+ (\S+)/.exec(text)?.[1];
   return container === undefined ? undefined : { container, element: text.slice(from - 1, to) };
 };
 
-const reasonOf = ({ code, stderr }: Ended): RefusalData['reason'] => {
+const reasonOf = ({ code, stderr }: ProgramResult): RefusalData['reason'] => {
   if (code === 127 || /Protocol not supported|Operation not supported/.test(stderr)) return 'NftMissing';
   return /Operation not permitted/.test(stderr) ? 'CapabilityMissing' : 'NftRefused';
 };

@@ -31,7 +31,7 @@ export const renderReplacement = ({ settings, elements }: TableDesired, signatur
 };
 
 /** A table that is in the kernel. */
-export interface HeldTable {
+export interface LoadedTable {
   /** What it was loaded from, as renderTable gave it. */
   readonly text: string;
   /** The chains that it has, ours and those that others put into it. */
@@ -44,7 +44,7 @@ export interface HeldTable {
  * or a hook that is to stay has another definition than before: then the table must be replaced.
  */
 export const renderRenewal = (
-  held: HeldTable,
+  held: LoadedTable,
   settings: TableSettings,
   changes: readonly ContainerChange[],
   signature: number,

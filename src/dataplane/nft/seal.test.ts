@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Seal } from './seal.ts';
+import { KernelSeal } from './seal.ts';
 import { settings, smallTable, smallTableWith } from './testing/tables.ts';
 
 const nothing = new Map<string, string>();
 const bare = { pod4: nothing, pod6: nothing, net4: nothing, net6: nothing, slot_eip4: nothing, slot_eip6: nothing };
 
 /** A seal that holds what the table wants. */
-const sealed = (): Seal => {
-  const seal = new Seal();
+const sealed = (): KernelSeal => {
+  const seal = new KernelSeal();
   seal.learn(undefined, undefined);
   assert.match(seal.scriptFor(smallTable), /^table inet sallyport_seal\ndelete table inet sallyport_seal\n/);
   assert.equal(seal.settle(smallTable), true);
@@ -18,7 +18,9 @@ const sealed = (): Seal => {
 
 describe('the seal', () => {
   it('lets pass what has a mark of ours, and drops what should have one or was not judged', () => {
-    const [, chains = ''] = new Seal().scriptFor(smallTable).split('  set nets6 { type ipv6_addr; flags interval; }\n');
+    const [, chains = ''] = new KernelSeal()
+      .scriptFor(smallTable)
+      .split('  set nets6 { type ipv6_addr; flags interval; }\n');
     assert.equal(
       chains.slice(0, chains.indexOf('\n}')),
       `  chain forward {

@@ -20,16 +20,16 @@ const sets = [
   { name: 'nets4', type: 'ipv4_addr; flags interval;', of: 'net4' },
   { name: 'nets6', type: 'ipv6_addr; flags interval;', of: 'net6' },
 ] as const;
-type Sources = Pick<TableElements, (typeof sets)[number]['of']>;
+type SealSources = Pick<TableElements, (typeof sets)[number]['of']>;
 
 interface SealDesired {
   /** Name of the tunnel device. */
   readonly device: string;
-  readonly sources: Sources;
+  readonly sources: SealSources;
 }
 
 /** What the kernel holds of the seal, and the commands that make it hold something else. */
-export class Seal {
+export class KernelSeal {
   /** Undefined: there is none, or not as we make it. */
   #held: SealDesired | undefined;
   /** False: the kernel may hold one that is to go. */
@@ -106,7 +106,7 @@ const sealChains = (device: string): readonly string[] => [
 ];
 
 /** Commands for the sources of `some` that `others` do not have. */
-const elementsOf = (verb: 'add' | 'delete', some: Sources, others: Sources | undefined): string =>
+const elementsOf = (verb: 'add' | 'delete', some: SealSources, others: SealSources | undefined): string =>
   sets
     .flatMap(({ name, of }) => {
       const held = others?.[of];
@@ -118,8 +118,8 @@ const elementsOf = (verb: 'add' | 'delete', some: Sources, others: Sources | und
 
 const none: ReadonlyMap<string, string> = new Map();
 
-const sourcesIn = (json: string): Sources => {
+const sourcesIn = (json: string): SealSources => {
   const held = readContainers(json);
   // The entries are made from all names.
-  return Object.fromEntries(sets.map(({ name, of }) => [of, held.get(name) ?? none])) as unknown as Sources;
+  return Object.fromEntries(sets.map(({ name, of }) => [of, held.get(name) ?? none])) as unknown as SealSources;
 };

@@ -4,7 +4,7 @@
  */
 
 import { keysToCompare } from '../../core/incremental/change-log.ts';
-import { Census } from '../../core/incremental/ref-counted-set.ts';
+import { RefCountedSet } from '../../core/incremental/ref-counted-set.ts';
 import { containers, type TableElements } from '../../core/node/desired.ts';
 import { markText } from '../../core/node/numbers.ts';
 import { remember } from '../../core/node/remember.ts';
@@ -105,7 +105,7 @@ export const createStoring = (): ((elements: TableElements) => StoredElements) =
 
 /** Makes a function that tells the addresses that slots leave with; the same value while it says the same, so that nobody compares it in vain. */
 const createAddresses = () => {
-  const used = new Census<string>();
+  const used = new RefCountedSet<string>();
   const elementsOf = remember((ips: ReadonlySet<string>): ReadonlyMap<string, string> => {
     return new Map(ips.values().map((ip) => [ip, '']));
   });

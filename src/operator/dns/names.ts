@@ -11,7 +11,7 @@ import { type HostEntries, namesIn, placeHosts } from './corefile.ts';
 /** All addresses of a name, as the DNS of the cluster answers now; empty when it has none. Rejects when it does not answer. */
 export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
 
-export interface NamesDeps {
+export interface PublishedNamesDeps {
   readonly client: KubeClient;
   readonly clock: Clock;
   readonly configMap: ObjectRef;
@@ -27,20 +27,20 @@ const key = 'Corefile';
 const waitingMs = 1_000;
 const answeringMs = 30_000;
 
-interface Asked {
+interface NameLookup {
   readonly ips: readonly string[];
   isAnswering: boolean;
   askedAtMs: number;
 }
 
 export class PublishedNames {
-  readonly #deps: NamesDeps;
+  readonly #deps: PublishedNamesDeps;
   /** name -> how it answers; one entry per name that is wanted */
-  readonly #asked = new Map<string, Asked>();
+  readonly #asked = new Map<string, NameLookup>();
   #refusal: string | undefined;
   #before: ReadonlySet<string> | undefined;
 
-  constructor(deps: NamesDeps) {
+  constructor(deps: PublishedNamesDeps) {
     this.#deps = deps;
   }
 
@@ -103,7 +103,7 @@ export class PublishedNames {
     }
   }
 
-  async #ask(name: string, asked: Asked, signal: AbortSignal): Promise<void> {
+  async #ask(name: string, asked: NameLookup, signal: AbortSignal): Promise<void> {
     const { clock, resolve, onChange } = this.#deps;
     asked.askedAtMs = clock.monotonicMs();
     let isAnswering = asked.isAnswering;

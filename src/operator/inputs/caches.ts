@@ -1,5 +1,5 @@
 /**
- * Caches are all that the operator knows about the cluster. Every replica runs them, so that admission knows as much as the
+ * OperatorCaches are all that the operator knows about the cluster. Every replica runs them, so that admission knows as much as the
  * leader. Of namespaces that proxies may run in everything is followed that a proxy is made of; of the others only what we
  * made there.
  */
@@ -17,33 +17,33 @@ import { type Followed, type FollowingDeps, follow, missingIn } from '../../runt
 import type { Informer } from '../../runtime/kube/informer.ts';
 import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
 import { type MadeKind, resources, sliceManager } from '../objects/kind.ts';
-import { type KnownPod, projectPod } from './pods.ts';
+import { type ProxyPod, projectPod } from './pods.ts';
 
 /** An object of ours: what decisions see of it, the status it shows, and its metadata. */
-export interface Kept<View, Status> {
+export interface CachedProxyObject<View, Status> {
   readonly metadata: KubeObject['metadata'];
   readonly view: View;
   /** Undefined when there is none, or when somebody has made it unreadable. */
   readonly status: Status | undefined;
 }
 
-export type KeptEgress = Kept<EgressView, BCSEgressStatus>;
-export type KeptProxy = Kept<ProxyView, BCSEgressControllerStatus>;
+export type CachedEgress = CachedProxyObject<EgressView, BCSEgressStatus>;
+export type CachedProxy = CachedProxyObject<ProxyView, BCSEgressControllerStatus>;
 
 /** One cache as its readers see it. */
-export type Cache<T> = Pick<Informer<T>, 'store' | 'synced' | 'isSynced' | 'subscribe' | 'stats'>;
+export type OperatorCache<T> = Pick<Informer<T>, 'store' | 'synced' | 'isSynced' | 'subscribe' | 'stats'>;
 
-export interface Caches {
-  readonly egresses: Cache<KeptEgress>;
-  readonly proxies: Cache<KeptProxy>;
-  readonly namespaces: Cache<KubeObject>;
-  readonly clusterInfos: Cache<ClusterRanges>;
-  readonly pods: readonly Cache<KnownPod>[];
+export interface OperatorCaches {
+  readonly egresses: OperatorCache<CachedEgress>;
+  readonly proxies: OperatorCache<CachedProxy>;
+  readonly namespaces: OperatorCache<KubeObject>;
+  readonly clusterInfos: OperatorCache<ClusterRanges>;
+  readonly pods: readonly OperatorCache<ProxyPod>[];
   /** The ConfigMap of the cluster's DNS; undefined when names are not published. */
-  readonly dns: Cache<ConfigMap> | undefined;
+  readonly dns: OperatorCache<ConfigMap> | undefined;
   /** What is there of the kinds that we make; of Deployments also those of others, in namespaces of proxies. */
-  readonly made: Readonly<Record<MadeKind, readonly Cache<KubeObject>[]>>;
-  readonly all: readonly (readonly [string, Cache<unknown>])[];
+  readonly made: Readonly<Record<MadeKind, readonly OperatorCache<KubeObject>[]>>;
+  readonly all: readonly (readonly [string, OperatorCache<unknown>])[];
   readonly synced: Promise<void>;
   /** Names of the caches that have not been filled yet. */
   missing(): string[];
@@ -57,7 +57,7 @@ export interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>;
 }
 
-export interface CachesDeps extends FollowingDeps {
+export interface OperatorCachesDeps extends FollowingDeps {
   /** Where proxies may run. */
   readonly proxyNamespaces: readonly string[];
   /** Where the cluster's DNS has its Corefile; undefined when names are not published. */
@@ -67,15 +67,15 @@ export interface CachesDeps extends FollowingDeps {
 const ours: Scope = { labelSelector: `${labels.managedBy}=${operatorName}` };
 
 /** Makes the caches; nothing is read before `run`. */
-export const createCaches = (deps: CachesDeps): Caches => {
+export const createOperatorCaches = (deps: OperatorCachesDeps): OperatorCaches => {
   const { proxyNamespaces, dnsConfigMap } = deps;
   const runs: ((signal: AbortSignal) => Promise<void>)[] = [];
-  const all: [string, Cache<unknown>][] = [];
+  const all: [string, OperatorCache<unknown>][] = [];
   const followed = <T, O extends KubeObject = KubeObject>(
     name: string,
     resource: Resource,
     how: Followed<T, never, O>,
-  ): Cache<T> => {
+  ): OperatorCache<T> => {
     const informer = follow(deps, name, resource, how);
     runs.push((signal) => informer.run(signal));
     all.push([name, informer]);
@@ -138,7 +138,11 @@ export const createCaches = (deps: CachesDeps): Caches => {
 };
 
 /** The object of a kind by its key; undefined when there is none. */
-export const findMade = ({ made }: Pick<Caches, 'made'>, kind: MadeKind, key: string): KubeObject | undefined => {
+export const findMade = (
+  { made }: Pick<OperatorCaches, 'made'>,
+  kind: MadeKind,
+  key: string,
+): KubeObject | undefined => {
   for (const { store } of made[kind]) {
     const found = store.get(key);
     if (found !== undefined) return found;
@@ -148,7 +152,7 @@ export const findMade = ({ made }: Pick<Caches, 'made'>, kind: MadeKind, key: st
 
 const keeping =
   <View, S extends Schema>(project: (object: ApiObject) => View, schema: S) =>
-  (object: KubeObject & ApiObject): Kept<View, Output<S>> => ({
+  (object: KubeObject & ApiObject): CachedProxyObject<View, Output<S>> => ({
     metadata: slim(object).metadata,
     view: project(object),
     status: readStatus(schema, object),

@@ -5,12 +5,12 @@ import type { KubeObject } from '../../runtime/kube/resource.ts';
 /** What is read of a pod for it. */
 export interface TroubledPod extends KubeObject {
   readonly status?: {
-    readonly conditions?: readonly Condition[];
+    readonly conditions?: readonly PodCondition[];
     readonly containerStatuses?: readonly ContainerStatus[];
   };
 }
 
-interface Condition {
+interface PodCondition {
   readonly type: string;
   readonly status: string;
   readonly reason?: string;
@@ -65,7 +65,7 @@ export const podTrouble = ({ metadata, status }: TroubledPod): Finding | undefin
 
 /** Why a Deployment cannot even make its pods, such as a quota; undefined when it can. */
 export const deploymentTrouble = (
-  deployment: KubeObject & { readonly status?: { readonly conditions?: readonly Condition[] } },
+  deployment: KubeObject & { readonly status?: { readonly conditions?: readonly PodCondition[] } },
 ): Finding | undefined => {
   const failure = deployment.status?.conditions?.find(
     ({ type, status }) => type === 'ReplicaFailure' && status === 'True',

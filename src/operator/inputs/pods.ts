@@ -5,7 +5,7 @@ import { type Ip, parseIp } from '../../core/ip/index.ts';
 import type { ServingPod } from '../objects/rule-objects.ts';
 import { podTrouble, type TroubledPod } from './pod-trouble.ts';
 
-export interface KnownPod extends ServingPod {
+export interface ProxyPod extends ServingPod {
   readonly key: string;
   readonly labels: Readonly<Record<string, string>>;
   /** Ready, and not on its way out. */
@@ -14,13 +14,13 @@ export interface KnownPod extends ServingPod {
   readonly trouble: Finding | undefined;
 }
 
-interface PodObject extends TroubledPod {
+interface ProxyPodObject extends TroubledPod {
   readonly spec?: { readonly nodeName?: string };
   readonly status?: TroubledPod['status'] & { readonly podIPs?: readonly { readonly ip?: string }[] };
 }
 
 /** What is kept of a pod. */
-export const projectPod = (object: PodObject): KnownPod => {
+export const projectPod = (object: ProxyPodObject): ProxyPod => {
   const { metadata, spec, status } = object;
   const namespace = metadata.namespace ?? '';
   const isReady = (status?.conditions ?? []).some(({ type, status: value }) => type === 'Ready' && value === 'True');
@@ -42,10 +42,10 @@ export const projectPod = (object: PodObject): KnownPod => {
 
 /** The pods that carry all of these labels, in the order of their names. */
 export const podsWith = (
-  pods: Iterable<KnownPod>,
+  pods: Iterable<ProxyPod>,
   namespace: string,
   selector: Readonly<Record<string, string>>,
-): KnownPod[] =>
+): ProxyPod[] =>
   [...pods]
     .filter(
       (pod) =>

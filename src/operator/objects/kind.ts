@@ -38,13 +38,13 @@ export type MadeKind =
   | 'endpointSlices';
 
 /** An object as it should be: only the fields that we decide. */
-export interface Wanted {
+export interface DesiredObject {
   readonly kind: MadeKind;
   readonly object: KubeObject & { readonly spec?: object };
 }
 
 /** Whoever an object is made for; the object goes with it. */
-export interface Owner {
+export interface ObjectOwner {
   readonly resource: Resource;
   readonly name: string;
   readonly namespace: string;
@@ -52,7 +52,7 @@ export interface Owner {
 }
 
 /** Metadata of something that we make: it is marked as ours and goes when its owner does. */
-export const metadataFor = (name: string, owner: Owner, marks: Readonly<Record<string, string>>): ObjectMeta => ({
+export const metadataFor = (name: string, owner: ObjectOwner, marks: Readonly<Record<string, string>>): ObjectMeta => ({
   name,
   namespace: owner.namespace,
   labels: { [labels.managedBy]: operatorName, ...marks },

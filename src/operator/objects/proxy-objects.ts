@@ -6,7 +6,7 @@ import { type From, unionOf } from '../../core/proxy/from.ts';
 import type { ProxyPlan } from '../../core/proxy/plan.ts';
 import { proxyPorts, type ServedRule } from '../../core/proxy/served.ts';
 import type { ProxyView } from '../../core/proxy/view.ts';
-import { labelText, metadataFor, type Owner, type Wanted } from './kind.ts';
+import { type DesiredObject, labelText, metadataFor, type ObjectOwner } from './kind.ts';
 import { type PodSettings, podSpec } from './pod.ts';
 
 /** What the objects of a proxy are made from besides its plan. */
@@ -22,9 +22,14 @@ export const podMarks = (name: string): Readonly<Record<string, string>> => ({
 });
 
 /** The objects of a proxy that we run. Replicas are not among the fields: the autoscaler decides on them. */
-export const proxyObjects = (plan: ProxyPlan, view: ProxyView, uid: string, settings: ProxySettings): Wanted[] => {
+export const proxyObjects = (
+  plan: ProxyPlan,
+  view: ProxyView,
+  uid: string,
+  settings: ProxySettings,
+): DesiredObject[] => {
   const { name, namespace, run } = view;
-  const owner: Owner = { resource: resourceOf('BCSEgressController'), name, namespace, uid };
+  const owner: ObjectOwner = { resource: resourceOf('BCSEgressController'), name, namespace, uid };
   const marks = podMarks(name);
   const metadata = metadataFor(name, owner, marks);
   const of = { apiVersion: 'apps/v1', kind: 'Deployment', name };
@@ -71,8 +76,8 @@ export const proxyService = (
   { name, namespace }: ProxyView,
   uid: string,
   selector: Readonly<Record<string, string>>,
-): Wanted => {
-  const owner: Owner = { resource: resourceOf('BCSEgressController'), name, namespace, uid };
+): DesiredObject => {
+  const owner: ObjectOwner = { resource: resourceOf('BCSEgressController'), name, namespace, uid };
   const usual = new Set(servicePorts.map(({ port }) => port));
   const ofRules = rules.rules.flatMap((rule) =>
     rule.kind === 'tcp' && !usual.has(rule.listenPort) ? [rule.listenPort] : [],

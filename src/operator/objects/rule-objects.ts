@@ -6,7 +6,7 @@ import { resourceOf } from '../../api/kinds.ts';
 import { labels, operatorName } from '../../api/names.ts';
 import { type Ip, isIpv4, isIpv6 } from '../../core/ip/index.ts';
 import type { RulePlan, RuleService } from '../../core/proxy/plan.ts';
-import { labelText, metadataFor, type Owner, sliceManager, type Wanted } from './kind.ts';
+import { type DesiredObject, labelText, metadataFor, type ObjectOwner, sliceManager } from './kind.ts';
 
 /** A pod that serves. */
 export interface ServingPod {
@@ -22,8 +22,8 @@ export const ruleObjects = (
   egress: { readonly namespace: string; readonly name: string; readonly uid: string },
   rules: readonly RulePlan[],
   pods: readonly ServingPod[],
-): Wanted[] => {
-  const owner: Owner = { resource: resourceOf('BCSEgress'), ...egress };
+): DesiredObject[] => {
+  const owner: ObjectOwner = { resource: resourceOf('BCSEgress'), ...egress };
   return rules.flatMap(({ service }) =>
     service === undefined
       ? []
@@ -31,9 +31,9 @@ export const ruleObjects = (
   );
 };
 
-const marksOf = ({ name }: Owner): Readonly<Record<string, string>> => ({ [labels.egress]: labelText(name) });
+const marksOf = ({ name }: ObjectOwner): Readonly<Record<string, string>> => ({ [labels.egress]: labelText(name) });
 
-const serviceOf = ({ name, ports }: RuleService, owner: Owner): Wanted => ({
+const serviceOf = ({ name, ports }: RuleService, owner: ObjectOwner): DesiredObject => ({
   kind: 'services',
   object: {
     metadata: metadataFor(name, owner, marksOf(owner)),
@@ -47,10 +47,10 @@ const serviceOf = ({ name, ports }: RuleService, owner: Owner): Wanted => ({
 /** One slice per family that pods have: with a thousand rules an empty one for each is a third of all writes. */
 const sliceOf = (
   { name, ports }: RuleService,
-  owner: Owner,
+  owner: ObjectOwner,
   addressType: 'IPv4' | 'IPv6',
   pods: readonly ServingPod[],
-): Wanted[] => {
+): DesiredObject[] => {
   const isOfFamily = addressType === 'IPv4' ? isIpv4 : isIpv6;
   const endpoints = pods.flatMap((pod) => {
     const [ip] = pod.ips.filter(isOfFamily);
@@ -62,11 +62,11 @@ const sliceOf = (
     addressType,
     endpoints,
     ports: ports.map((port) => ({ name: portName(port), protocol: 'TCP', port })),
-  } as Wanted['object'];
+  } as DesiredObject['object'];
   return [{ kind: 'endpointSlices', object }];
 };
 
-const sliceFrame = (service: string, owner: Owner, addressType: string) => ({
+const sliceFrame = (service: string, owner: ObjectOwner, addressType: string) => ({
   metadata: metadataFor(`${service}-${addressType.toLowerCase()}`, owner, {
     ...marksOf(owner),
     'kubernetes.io/service-name': service,

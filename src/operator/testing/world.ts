@@ -17,8 +17,8 @@ import { createLog } from '../../runtime/process/log.ts';
 import { startTestApiServer, type TestApiServer } from '../../runtime/testing/api-server.ts';
 import { eventually } from '../../runtime/testing/eventually.ts';
 import { fastClock } from '../../runtime/testing/fast-clock.ts';
-import { createCaches } from '../inputs/caches.ts';
-import { Leading } from '../leading.ts';
+import { createOperatorCaches } from '../inputs/caches.ts';
+import { Leader } from '../leading.ts';
 import { resources } from '../objects/kind.ts';
 import { podMarks } from '../objects/proxy-objects.ts';
 
@@ -83,7 +83,7 @@ export class OperatorTestWorld {
       },
     });
     const dnsConfigMap = hasDns ? configMap : undefined;
-    const caches = createCaches({
+    const caches = createOperatorCaches({
       client,
       clock,
       random,
@@ -91,7 +91,7 @@ export class OperatorTestWorld {
       proxyNamespaces: ['bcs-system'],
       dnsConfigMap,
     });
-    const leading = new Leading({
+    const leading = new Leader({
       client,
       caches,
       clock,

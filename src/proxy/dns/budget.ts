@@ -4,7 +4,7 @@
  */
 
 /** Whose rule a name is of. */
-export interface Owner {
+export interface RuleOwner {
   /** `namespace/egress/rule`. */
   readonly rule: string;
   readonly namespace: string;
@@ -19,7 +19,7 @@ export class Budget {
   #all = 0;
 
   /** True when one more question of the owner may be asked. */
-  allows({ rule, namespace }: Owner): boolean {
+  allows({ rule, namespace }: RuleOwner): boolean {
     const ofNamespace = this.#running.get(namespace) ?? 0;
     if (ofNamespace < most.always) return true;
     const ofRule = this.#running.get(rule) ?? 0;
@@ -27,7 +27,7 @@ export class Budget {
   }
 
   /** Counts a question; the function that is returned says that it has ended. */
-  begin({ rule, namespace }: Owner): () => void {
+  begin({ rule, namespace }: RuleOwner): () => void {
     const change = (by: 1 | -1): void => {
       this.#all += by;
       for (const key of [rule, namespace]) {

@@ -2,20 +2,28 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { ip } from '../../core/testing/address.ts';
 import { follow } from './chain.ts';
-import { type Answer, rcodes, types } from './message.ts';
+import { type DnsAnswer, rcodes, types } from './message.ts';
 import type { Outside } from './outside.ts';
 
-const address = (name: string, text: string, ttlSeconds = 60): Answer => ({
+const address = (name: string, text: string, ttlSeconds = 60): DnsAnswer => ({
   kind: 'address',
   name,
   ttlSeconds,
   type: text.includes(':') ? 'AAAA' : 'A',
   ip: ip(text),
 });
-const alias = (name: string, target: string, ttlSeconds = 60): Answer => ({ kind: 'alias', name, ttlSeconds, target });
+const alias = (name: string, target: string, ttlSeconds = 60): DnsAnswer => ({
+  kind: 'alias',
+  name,
+  ttlSeconds,
+  target,
+});
 
 /** Servers that answer every question with these records. */
-const answering = (records: readonly Answer[], rest: { rcode?: number; negativeSeconds?: number } = {}): Outside => ({
+const answering = (
+  records: readonly DnsAnswer[],
+  rest: { rcode?: number; negativeSeconds?: number } = {},
+): Outside => ({
   ask: async (name, type) => ({
     kind: 'answer',
     response: {

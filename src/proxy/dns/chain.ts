@@ -4,7 +4,7 @@ import { type AddressType, type Response, rcodes } from './message.ts';
 import type { Outside } from './outside.ts';
 
 /** What a name is, as the outside tells it; nothing is checked against the guard yet. */
-export type Found =
+export type Resolution =
   | { readonly kind: 'addresses'; readonly ips: readonly (Ip | undefined)[]; readonly ttlSeconds: number }
   /** The name exists without such addresses (`nodata`), or it does not exist. */
   | { readonly kind: 'nodata' | 'nxdomain'; readonly ttlSeconds: number }
@@ -16,7 +16,12 @@ const MAX_ALIASES = 10;
 const NEGATIVE_SECONDS = 5;
 
 /** Follows the name to its addresses. Never rejects for what the outside does. */
-export async function follow(outside: Outside, name: string, type: AddressType, signal: AbortSignal): Promise<Found> {
+export async function follow(
+  outside: Outside,
+  name: string,
+  type: AddressType,
+  signal: AbortSignal,
+): Promise<Resolution> {
   let asked = name;
   let ttlSeconds = Number.POSITIVE_INFINITY;
   let aliases = 0;

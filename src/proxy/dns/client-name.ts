@@ -13,7 +13,7 @@ const SHAPE = /^((?:\d+\.){3}\d+|[0-9a-f-]*-[0-9a-f-]*)\.(r[0-9a-f]{16})(?:\.(.+
 export const clientNameOf = (client: string, key: string, host?: string): string =>
   `${client}.${key}${host === undefined ? '' : `.${host}`}${END}`;
 
-export interface Asked {
+export interface ClientQuestion {
   readonly client: Ip;
   readonly key: string;
   /** The host, where the rule is a wildcard. */
@@ -24,7 +24,7 @@ export interface Asked {
 export const isClientName = (name: string): boolean => name.endsWith(END);
 
 /** What the name asks; undefined when it cannot be read. */
-export const parseClientName = (name: string): Asked | undefined => {
+export const parseClientName = (name: string): ClientQuestion | undefined => {
   const [, client = '', key = '', host] = SHAPE.exec(name.slice(0, -END.length)) ?? [];
   const ip = parseIp(client.replaceAll('-', ':'));
   return ip.ok ? { client: ip.value, key, host } : undefined;

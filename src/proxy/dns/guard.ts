@@ -4,26 +4,26 @@
  */
 import { contains, type IntervalSet, type Ip, parseCidrMasking, parseSet } from '../../core/ip/index.ts';
 import type { RuleSet, ServedRule } from '../../core/proxy/served.ts';
-import type { Owner } from './budget.ts';
+import type { RuleOwner } from './budget.ts';
 
 /** Both questions, answered from one rule set. */
 export interface Guard {
   /** Whether a rule names the host, by itself or by a suffix. */
   allows(name: string): boolean;
   /** The rule that names the host most narrowly; undefined when none does. */
-  ownerOf(name: string): Owner | undefined;
+  ownerOf(name: string): RuleOwner | undefined;
   /** Whether a name may lead to the address. */
   permits(ip: Ip): boolean;
 }
 
 /** The guard of a rule set. A range that cannot be read is our own bug: the plan makes them. */
 export const guardOf = (rules: Pick<RuleSet, 'rules' | 'forbidden'>): Guard => {
-  const owners = new Map<string, Owner>();
+  const owners = new Map<string, RuleOwner>();
   for (const rule of rules.rules) {
     const text = patternOf(rule);
     if (text !== undefined && !owners.has(text)) owners.set(text, { rule: rule.id, namespace: namespaceOf(rule.id) });
   }
-  const ownerOf = (name: string): Owner | undefined => {
+  const ownerOf = (name: string): RuleOwner | undefined => {
     const text = owners.has(name) ? name : suffixesOf(name).find((suffix) => owners.has(suffix));
     return text === undefined ? undefined : owners.get(text);
   };

@@ -31,13 +31,13 @@ export interface Response {
   readonly type: number;
   readonly rcode: number;
   readonly isTruncated: boolean;
-  readonly records: readonly Answer[];
+  readonly records: readonly DnsAnswer[];
   /** How long "there is none" may be believed (RFC 2308), in seconds. */
   readonly negativeSeconds: number | undefined;
 }
 
 /** A record of the answer section that matters; all others are left out. */
-export type Answer =
+export type DnsAnswer =
   | { readonly kind: 'alias'; readonly name: string; readonly ttlSeconds: number; readonly target: string }
   | {
       readonly kind: 'address';
@@ -48,7 +48,9 @@ export type Answer =
       readonly ip: Ip | undefined;
     };
 
-export type Decoded<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly sentence: string };
+export type DecodeResult<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly sentence: string };
 
 const flag = { response: 0x8000, truncated: 0x0200, recursionDesired: 0x0100, recursionAvailable: 0x0080 } as const;
 const OPCODE_MASK = 0x7800;
@@ -62,7 +64,7 @@ export const plainBytes = 512;
 const MAX_RECORDS = 512;
 
 /** Reads a question. Its first two bytes are its id even when the rest is malformed. */
-export const decodeQuery = (bytes: Buffer): Decoded<Query> =>
+export const decodeQuery = (bytes: Buffer): DecodeResult<Query> =>
   decoded(() => {
     const reader = new WireReader(bytes);
     const { id, flags, counts } = header(reader);
@@ -84,7 +86,7 @@ export const decodeQuery = (bytes: Buffer): Decoded<Query> =>
   });
 
 /** Reads an answer. A truncated one may end anywhere after its question. */
-export const decodeResponse = (bytes: Buffer): Decoded<Response> =>
+export const decodeResponse = (bytes: Buffer): DecodeResult<Response> =>
   decoded(() => {
     const reader = new WireReader(bytes);
     const { id, flags, counts } = header(reader);
@@ -190,7 +192,7 @@ const recordHead = (reader: WireReader) => ({
   size: reader.number(2),
 });
 
-const answer = (reader: WireReader): Answer | undefined => {
+const answer = (reader: WireReader): DnsAnswer | undefined => {
   const { name, type, classNumber, ttlSeconds, size } = recordHead(reader);
   const data = reader.slice(size);
   if (classNumber !== INTERNET) return undefined;
@@ -218,7 +220,7 @@ const soaMinimum = (data: WireReader): number => {
   return data.number(4);
 };
 
-const decoded = <T>(read: () => T): Decoded<T> => {
+const decoded = <T>(read: () => T): DecodeResult<T> => {
   try {
     return { ok: true, value: read() };
   } catch (error) {

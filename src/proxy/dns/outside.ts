@@ -16,13 +16,13 @@ export interface Nameserver {
 }
 
 /** The outcome of a question: an answer that can be believed, or why there is none. */
-export type Asked =
+export type QueryResult =
   | { readonly kind: 'answer'; readonly response: Response }
   | { readonly kind: 'failed'; readonly sentence: string };
 
 /** The servers outside as a parameter. */
 export interface Outside {
-  ask(name: string, type: AddressType, signal: AbortSignal): Promise<Asked>;
+  ask(name: string, type: AddressType, signal: AbortSignal): Promise<QueryResult>;
 }
 
 export interface OutsideOptions {
@@ -86,14 +86,14 @@ async function askOne(
 }
 
 /** Sends a query and waits for the response that fits it, until the signal is aborted. */
-type Exchange = (
+type DnsExchange = (
   server: Nameserver,
   query: Buffer,
   fits: (response: Response) => boolean,
   signal: AbortSignal,
 ) => Promise<Response>;
 
-const overUdp: Exchange = ({ host, port = 53 }, query, fits, signal) =>
+const overUdp: DnsExchange = ({ host, port = 53 }, query, fits, signal) =>
   new Promise((resolve, reject) => {
     const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
     const end = (): void => {
@@ -119,7 +119,7 @@ const overUdp: Exchange = ({ host, port = 53 }, query, fits, signal) =>
     socket.connect(port, host, () => socket.send(query));
   });
 
-const overTcp: Exchange = ({ host, port = 53 }, query, fits, signal) =>
+const overTcp: DnsExchange = ({ host, port = 53 }, query, fits, signal) =>
   new Promise((resolve, reject) => {
     const socket = connect({ host, port });
     let received: Buffer = Buffer.alloc(0);

@@ -9,14 +9,14 @@ import type { Clock } from '../../runtime/process/clock.ts';
 import { keyOf } from '../engine/rule-key.ts';
 import { noSources, SourceIndex, type Sources } from '../engine/sources.ts';
 import { Budget } from './budget.ts';
-import { type Found, follow } from './chain.ts';
-import { type Asked, isClientName, parseClientName } from './client-name.ts';
+import { follow, type Resolution } from './chain.ts';
+import { type ClientQuestion, isClientName, parseClientName } from './client-name.ts';
 import { closedGuard, type Guard, guardOf } from './guard.ts';
 import type { AddressType, Reply } from './message.ts';
 import type { Outside } from './outside.ts';
 
 /** Why a question got no address, as counted. */
-export const refusalWords = [
+export const questionRefusals = [
   'name-not-allowed',
   'client-not-allowed',
   'address-forbidden',
@@ -24,7 +24,7 @@ export const refusalWords = [
   'resolver-busy',
   'malformed',
 ] as const;
-export type RefusalWord = (typeof refusalWords)[number];
+export type QuestionRefusal = (typeof questionRefusals)[number];
 
 /** What a name is worth to a rule: its addresses, or the reason why it has none. */
 export interface NameFinding {
@@ -39,7 +39,7 @@ export interface ResolverDeps {
   readonly outside: Outside;
   readonly clock: Clock;
   /** Told once per refused question, for the log. */
-  readonly onRefused?: (name: string, word: RefusalWord) => void;
+  readonly onRefused?: (name: string, word: QuestionRefusal) => void;
 }
 
 /** Bounds of the seconds for which an answer holds: short enough to follow changes, long enough not to flood the outside. */
@@ -52,8 +52,8 @@ const STALE_MS = 600_000;
 /** Wildcard rules let clients invent names, so they are bounded; the oldest entries go first. */
 const MAX_ENTRIES = 20_000;
 
-interface Entry {
-  readonly found: Found;
+interface CacheEntry {
+  readonly found: Resolution;
   /** When its time to live is over. */
   readonly expiresAtMs: number;
   /** When the outside is asked again: then, or later after a failure. */
@@ -66,13 +66,13 @@ export class GuardedResolver {
   readonly #deps: ResolverDeps;
   readonly #stopped = new AbortController();
   /** `type name` -> what the outside said last; kept past its end for outages. */
-  readonly #entries = new Map<string, Entry>();
+  readonly #entries = new Map<string, CacheEntry>();
   /** `type name` -> the question under way: many who ask the same wait for one answer. */
-  readonly #questions = new Map<string, Promise<Found>>();
+  readonly #questions = new Map<string, Promise<Resolution>>();
   readonly #budget = new Budget();
   #rules: ReadonlyMap<string, ServedRule> = new Map();
   #sources = new SourceIndex(noSources);
-  readonly #refused = new Map<RefusalWord, number>();
+  readonly #refused = new Map<QuestionRefusal, number>();
   #guard: Guard = closedGuard;
   #revision: string | undefined;
 
@@ -150,7 +150,7 @@ export class GuardedResolver {
   }
 
   /** How many questions were refused since the start, by word. */
-  get refused(): ReadonlyMap<RefusalWord, number> {
+  get refused(): ReadonlyMap<QuestionRefusal, number> {
     return this.#refused;
   }
 
@@ -165,7 +165,7 @@ export class GuardedResolver {
   }
 
   /** Where a rule leads, for a client that may use it. Believed for a second, since addresses of pods change hands. */
-  async #replyFor(name: string, asked: Asked | undefined, type: AddressType): Promise<Reply> {
+  async #replyFor(name: string, asked: ClientQuestion | undefined, type: AddressType): Promise<Reply> {
     const rule = asked === undefined ? undefined : this.#rules.get(asked.key);
     if (asked === undefined || rule === undefined || !this.#sources.mayUse(asked.client, rule.from)) {
       return this.#refuse(name, 'client-not-allowed', 'refused');
@@ -176,7 +176,7 @@ export class GuardedResolver {
     return { rcode: 'ok', ips: to.ips.filter(type === 'A' ? isIpv4 : isIpv6), ttlSeconds: TTL.min };
   }
 
-  async #find(name: string, type: AddressType): Promise<Found> {
+  async #find(name: string, type: AddressType): Promise<Resolution> {
     const key = `${type} ${name}`;
     const entry = this.#entries.get(key);
     if (entry !== undefined && this.#isFresh(key)) return entry.found;
@@ -192,7 +192,7 @@ export class GuardedResolver {
     return question;
   }
 
-  async #ask(key: string, name: string, type: AddressType): Promise<Found> {
+  async #ask(key: string, name: string, type: AddressType): Promise<Resolution> {
     const found = await follow(this.#deps.outside, name, type, this.#stopped.signal);
     const nowMs = this.#deps.clock.monotonicMs();
     if (found.kind === 'failed') {
@@ -212,7 +212,7 @@ export class GuardedResolver {
     return found;
   }
 
-  #remember(key: string, entry: Entry): void {
+  #remember(key: string, entry: CacheEntry): void {
     // The rule may have gone while the question was under way.
     if (!this.#guard.allows(nameOf(key))) return;
     // Deleting first moves the key to the end: the map is in order of age.
@@ -235,7 +235,7 @@ export class GuardedResolver {
     return Math.min(Math.max(seconds, TTL.min), TTL.max);
   }
 
-  #judge(name: string, found: readonly Found[]): NameFinding {
+  #judge(name: string, found: readonly Resolution[]): NameFinding {
     const all = found.flatMap((one) => (one.kind === 'addresses' ? one.ips : []));
     const known = distinct(all.filter((ip) => ip !== undefined));
     const addresses = known.filter((ip) => this.#guard.permits(ip));
@@ -251,13 +251,13 @@ export class GuardedResolver {
     return { addresses, forbidden, problem: notResolved(`${name} ${why}`) };
   }
 
-  #refuse(name: string, word: RefusalWord, rcode: Reply['rcode']): Reply {
+  #refuse(name: string, word: QuestionRefusal, rcode: Reply['rcode']): Reply {
     this.#count(word);
     this.#deps.onRefused?.(name, word);
     return { rcode, ips: [], ttlSeconds: TTL.min };
   }
 
-  #count(word: RefusalWord): void {
+  #count(word: QuestionRefusal): void {
     this.#refused.set(word, (this.#refused.get(word) ?? 0) + 1);
   }
 }

@@ -33,7 +33,7 @@ export interface ProxyEngine {
    * told rule by rule; connections of unchanged rules live on. Rejects with ENGINE_FAILED when the engine cannot be reached
    * at all; then the last rules stay in force, and it can be called again.
    */
-  apply(rules: RuleSet): Promise<Applied>;
+  apply(rules: RuleSet): Promise<AppliedRules>;
   /** Tells whose addresses clients have from now on; it never waits for the engine. Until it is called nobody is known. */
   admit(sources: Sources): Promise<void>;
   /** What the engine counts now. */
@@ -46,7 +46,7 @@ export interface ProxyEngine {
 }
 
 /** What became of a rule set: the rules that are not live, by id. */
-export interface Applied {
+export interface AppliedRules {
   readonly problems: ReadonlyMap<string, RuleProblem>;
 }
 

@@ -24,7 +24,7 @@ const LEAVE_MS = 5000;
 const CHUNK_BYTES = 256 * 1024;
 const NEWLINE = 0x0a;
 
-interface Part {
+interface LogFile {
   readonly handle: FileHandle;
   position: number;
   /** The beginning of a line whose end is not there yet. */
@@ -35,7 +35,7 @@ interface Part {
 
 export class LogTail {
   readonly #deps: LogTailDeps;
-  #parts: Part[] = [];
+  #parts: LogFile[] = [];
   #reading: Promise<void> = Promise.resolve();
 
   constructor(deps: LogTailDeps) {
@@ -118,7 +118,7 @@ export class LogTail {
     });
   }
 
-  async #drain(part: Part): Promise<void> {
+  async #drain(part: LogFile): Promise<void> {
     for (;;) {
       const kept = part.rest.length;
       const buffer = Buffer.allocUnsafe(kept + CHUNK_BYTES);

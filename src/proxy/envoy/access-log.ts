@@ -4,11 +4,11 @@
  */
 
 import type { AccessLine } from '../engine/access-line.ts';
-import { extension, type Message } from './message.ts';
+import { type EnvoyMessage, extension } from './message.ts';
 
-type Fields = Partial<Readonly<Record<keyof AccessLine, string | number>>>;
+type AccessFields = Partial<Readonly<Record<keyof AccessLine, string | number>>>;
 
-const common: Fields = {
+const common: AccessFields = {
   time: '%START_TIME%',
   client: '%DOWNSTREAM_REMOTE_ADDRESS%',
   upstream: '%UPSTREAM_REMOTE_ADDRESS%',
@@ -18,7 +18,7 @@ const common: Fields = {
   ms: '%DURATION%',
 };
 
-const connection: Fields = {
+const connection: AccessFields = {
   ...common,
   method: '',
   status: 0,
@@ -27,14 +27,14 @@ const connection: Fields = {
     '%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% %UPSTREAM_TRANSPORT_FAILURE_REASON%',
 };
 
-const fileLog = (path: string, format: Message): Message[] => [
+const fileLog = (path: string, format: EnvoyMessage): EnvoyMessage[] => [
   extension('envoy.access_loggers.file', 'envoy.extensions.access_loggers.file.v3.FileAccessLog', {
     path,
     log_format: format,
   }),
 ];
 
-const jsonTo = (path: string, fields: Fields): Message[] =>
+const jsonTo = (path: string, fields: AccessFields): EnvoyMessage[] =>
   fileLog(path, { omit_empty_values: true, json_format: sorted(fields) });
 
 /**
@@ -42,7 +42,7 @@ const jsonTo = (path: string, fields: Fields): Message[] =>
  * is not escaped. It stands last: where anything went wrong the line is put right when it is read, and what went well has a
  * host that a rule names, in characters of a name. Whether it went well is told behind the time, always at the same place.
  */
-const textTo = (path: string, { time = '', detail = '', host = '', ...others }: Fields): Message[] => {
+const textTo = (path: string, { time = '', detail = '', host = '', ...others }: AccessFields): EnvoyMessage[] => {
   const text = Object.entries({ time, detail, ...sorted(others), host }).map(([name, value]) => {
     const isNumber = typeof value === 'number' || numeric.has(String(value));
     return `"${name}":${isNumber ? value : `"${value}"`}`;
@@ -56,26 +56,26 @@ const numeric: ReadonlySet<string> = new Set([
   '%DURATION%',
 ]);
 
-const sorted = (fields: Fields): Message =>
+const sorted = (fields: AccessFields): EnvoyMessage =>
   Object.fromEntries(Object.entries(fields).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
 /** The access logs of one Envoy, which are one file. */
 export interface AccessLogs {
   /** Of a TCP rule. */
-  readonly tcp: readonly Message[];
+  readonly tcp: readonly EnvoyMessage[];
   /** Of TLS that is forwarded by its server name. */
-  readonly sni: readonly Message[];
+  readonly sni: readonly EnvoyMessage[];
   /** Of TLS, or what should be, that no rule allows. */
-  readonly sniRefused: readonly Message[];
+  readonly sniRefused: readonly EnvoyMessage[];
   /**
    * Of the HTTP proxy. The name of the route is its kind, or tells that it was a refusal: of all that a route can tell it costs
    * the least, and there are many requests.
    */
-  readonly http: readonly Message[];
+  readonly http: readonly EnvoyMessage[];
 }
 
 export const accessLogsAt = (path: string): AccessLogs => {
-  const sni: Fields = { ...connection, kind: 'sni', host: '%REQUESTED_SERVER_NAME%' };
+  const sni: AccessFields = { ...connection, kind: 'sni', host: '%REQUESTED_SERVER_NAME%' };
   return {
     tcp: jsonTo(path, { ...connection, kind: 'tcp', host: '' }),
     sni: jsonTo(path, sni),

@@ -9,7 +9,7 @@ export const sources = {
   listeners: 'listener_manager.lds',
   routes: 'http.proxy.rds.rules',
 } as const;
-export type Source = keyof typeof sources;
+export type EnvoySource = keyof typeof sources;
 
 /** A listener as Envoy has it. */
 export interface ListenerState {
@@ -66,15 +66,15 @@ export class Admin {
   }
 
   /** The version of each file that was taken as a whole; cheap enough to be asked all the time. */
-  async versions(): Promise<Readonly<Record<Source, string>>> {
+  async versions(): Promise<Readonly<Record<EnvoySource, string>>> {
     const { stats } = Stats.parse(await this.#get('/stats?format=json&type=TextReadouts'));
     const byName = new Map(stats.map(({ name, value }) => [name, String(value ?? '')]));
-    const versionOf = (source: Source): string => byName.get(`${sources[source]}.version_text`) ?? '';
+    const versionOf = (source: EnvoySource): string => byName.get(`${sources[source]}.version_text`) ?? '';
     return { clusters: versionOf('clusters'), listeners: versionOf('listeners'), routes: versionOf('routes') };
   }
 
   /** How many updates of a file were refused, as a whole or in part. */
-  async rejected(source: Source): Promise<number> {
+  async rejected(source: EnvoySource): Promise<number> {
     return this.#stat('Counters', `${sources[source]}.update_rejected`);
   }
 

@@ -1,6 +1,6 @@
 /** What Envoy is started with. It names the files where all the rest is found, so Envoy comes back with its rules. */
 import { guardingResolver } from './clusters.ts';
-import { extension, type Message } from './message.ts';
+import { type EnvoyMessage, extension } from './message.ts';
 import { judgeCluster } from './sources.ts';
 
 /** Files of one Envoy. */
@@ -34,7 +34,7 @@ const MAX_CONNECTIONS = 100_000;
 const MAX_PATTERN = 1_000;
 
 /** The bootstrap of an Envoy. */
-export const bootstrapOf = (files: EnvoyFiles): Message => ({
+export const bootstrapOf = (files: EnvoyFiles): EnvoyMessage => ({
   node: { id: 'sallyport-proxy', cluster: 'sallyport' },
   admin: { address: { pipe: { path: files.admin, mode: 0o600 } } },
   dynamic_resources: { cds_config: fromFile(files.clusters), lds_config: fromFile(files.listeners) },
@@ -76,4 +76,4 @@ export const bootstrapOf = (files: EnvoyFiles): Message => ({
   },
 });
 
-const fromFile = (path: string): Message => ({ path_config_source: { path }, resource_api_version: 'V3' });
+const fromFile = (path: string): EnvoyMessage => ({ path_config_source: { path }, resource_api_version: 'V3' });

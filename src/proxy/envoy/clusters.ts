@@ -11,7 +11,7 @@ import {
   type TcpServed,
 } from '../../core/proxy/served.ts';
 import { HEAD_KIB, HEADERS } from './limits.ts';
-import { extension, type Message, seconds, typed } from './message.ts';
+import { type EnvoyMessage, extension, seconds, typed } from './message.ts';
 
 /** How long a connection attempt may take before the next address is tried. */
 const CONNECT_SECONDS = 3;
@@ -24,9 +24,10 @@ const MAX_NAMES = 16_384;
 const NAME_SECONDS = 20;
 
 /** The cluster of a rule. */
-export const clusterOf = (rule: ServedRule): Message => (rule.kind === 'tcp' ? tcpCluster(rule) : httpCluster(rule));
+export const clusterOf = (rule: ServedRule): EnvoyMessage =>
+  rule.kind === 'tcp' ? tcpCluster(rule) : httpCluster(rule);
 
-const tcpCluster = (rule: TcpServed): Message => ({
+const tcpCluster = (rule: TcpServed): EnvoyMessage => ({
   ...base(rule.id),
   ...(rule.to.kind === 'addresses'
     ? { type: 'STATIC', load_assignment: assignment(rule.id, rule.to.ips, rule.destPort) }
@@ -34,7 +35,7 @@ const tcpCluster = (rule: TcpServed): Message => ({
   ...balancing(rule.algorithm),
 });
 
-const httpCluster = (rule: HttpServed): Message => ({
+const httpCluster = (rule: HttpServed): EnvoyMessage => ({
   ...base(rule.id),
   ...httpTarget(rule.id, rule.host, rule.destPort),
   // A server may take all requests of a connection for those of one user (NTLM), and may answer more than it was asked.
@@ -54,7 +55,7 @@ const httpCluster = (rule: HttpServed): Message => ({
   },
 });
 
-const httpTarget = (id: string, host: HostPattern, destPort: number): Message => {
+const httpTarget = (id: string, host: HostPattern, destPort: number): EnvoyMessage => {
   switch (host.kind) {
     case 'exact':
       return byName(id, host.name, destPort);
@@ -72,7 +73,7 @@ const httpTarget = (id: string, host: HostPattern, destPort: number): Message =>
   }
 };
 
-const base = (name: string): Message => ({
+const base = (name: string): EnvoyMessage => ({
   ...typed('envoy.config.cluster.v3.Cluster'),
   name,
   connect_timeout: seconds(CONNECT_SECONDS),
@@ -107,7 +108,7 @@ const base = (name: string): Message => ({
 });
 
 /** A rule's algorithm; workers take turns on their own. */
-const balancing = (algorithm: TcpServed['algorithm']): Message => {
+const balancing = (algorithm: TcpServed['algorithm']): EnvoyMessage => {
   switch (algorithm) {
     case 'roundrobin':
       return { lb_policy: 'ROUND_ROBIN' };
@@ -132,7 +133,7 @@ const balancing = (algorithm: TcpServed['algorithm']): Message => {
 };
 
 /** The resolver outside is asked again when the answer's time is over; connections to older addresses live on. */
-const byName = (id: string, name: string, port: number): Message => ({
+const byName = (id: string, name: string, port: number): EnvoyMessage => ({
   cluster_type: extension('envoy.cluster.dns', 'envoy.extensions.clusters.dns.v3.DnsCluster', {
     respect_dns_ttl: true,
     // For names that have no address, and so no time to live.
@@ -146,7 +147,7 @@ const byName = (id: string, name: string, port: number): Message => ({
   wait_for_warm_on_init: false,
 });
 
-const assignment = (id: string, hosts: readonly string[], port: number): Message => ({
+const assignment = (id: string, hosts: readonly string[], port: number): EnvoyMessage => ({
   cluster_name: id,
   endpoints: [
     {
@@ -158,7 +159,7 @@ const assignment = (id: string, hosts: readonly string[], port: number): Message
 });
 
 /** The only resolver that Envoy has: that of the pod is never asked, also not when this one fails. */
-export const guardingResolver: Message = extension(
+export const guardingResolver: EnvoyMessage = extension(
   'envoy.network.dns_resolver.cares',
   'envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig',
   {
@@ -171,7 +172,7 @@ export const guardingResolver: Message = extension(
 );
 
 /** Names under wildcards are resolved when a client asks for them; all wildcard rules share what is known. */
-export const dnsCache: Message = {
+export const dnsCache: EnvoyMessage = {
   name: 'names',
   dns_lookup_family: 'ALL',
   typed_dns_resolver_config: guardingResolver,

@@ -11,15 +11,15 @@ import { EgressError } from '../../api/error.ts';
 import { proxyPorts, type RuleSet, type ServedRule } from '../../core/proxy/served.ts';
 import { hashText } from '../../core/values/hash.ts';
 import { wait } from '../../runtime/process/clock.ts';
-import type { Applied, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine/engine.ts';
+import type { AppliedRules, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine/engine.ts';
 import { LogTail } from '../engine/log-tail.ts';
 import { noSources, SourceIndex, type Sources } from '../engine/sources.ts';
 import { AccessLines } from './access-lines.ts';
-import { Admin, type ListenerState, type Source } from './admin.ts';
+import { Admin, type EnvoySource, type ListenerState } from './admin.ts';
 import { bootstrapOf, type EnvoyFiles } from './bootstrap.ts';
-import { type Question, runJudge } from './judge.ts';
+import { type AccessQuestion, runJudge } from './judge.ts';
 import { chainNames, HTTP, TLS } from './listeners.ts';
-import type { Message } from './message.ts';
+import type { EnvoyMessage } from './message.ts';
 import { keepRunning } from './program.ts';
 import { readingOf } from './reading.ts';
 import { render } from './render.ts';
@@ -54,9 +54,9 @@ class Envoy implements ProxyEngine {
   /** Whether Envoy was given listeners before, and so reads the routes. */
   #hasListeners = false;
   /** Whether the last update of a file was refused, as a whole or in part. */
-  readonly #rejects: Record<Source, boolean> = { clusters: false, listeners: false, routes: false };
+  readonly #rejects: Record<EnvoySource, boolean> = { clusters: false, listeners: false, routes: false };
   /** How many updates of a file were refused when it was last asked for. */
-  readonly #rejections: Record<Source, number> = { clusters: 0, listeners: 0, routes: 0 };
+  readonly #rejections: Record<EnvoySource, number> = { clusters: 0, listeners: 0, routes: 0 };
   #hasFiles: Promise<void> | undefined;
   #rules: Pick<RuleSet, 'rules'> = { rules: [] };
   #ruleById: ReadonlyMap<string, ServedRule> = new Map();
@@ -110,7 +110,7 @@ class Envoy implements ProxyEngine {
     }
   }
 
-  apply(rules: RuleSet): Promise<Applied> {
+  apply(rules: RuleSet): Promise<AppliedRules> {
     const turn = this.#applying.then(() => this.#apply(rules));
     this.#applying = turn.catch(() => {});
     return turn;
@@ -132,7 +132,7 @@ class Envoy implements ProxyEngine {
     return this.#admin.retire();
   }
 
-  async #apply(rules: RuleSet): Promise<Applied> {
+  async #apply(rules: RuleSet): Promise<AppliedRules> {
     await this.#writeFirstFiles();
     this.#rules = rules;
     this.#ruleById = new Map(rules.rules.map((rule) => [rule.id, rule]));
@@ -171,7 +171,7 @@ class Envoy implements ProxyEngine {
   }
 
   /** Writes a file and waits until Envoy has read it: taken it as a whole, or refused something in it. */
-  async #bring(source: Source, set: VersionedSet, deadlineMs: number): Promise<void> {
+  async #bring(source: EnvoySource, set: VersionedSet, deadlineMs: number): Promise<void> {
     await this.#write(source, set);
     const wanted = String(this.#version);
     let polls = 0;
@@ -207,7 +207,7 @@ class Envoy implements ProxyEngine {
   }
 
   /** Who is not in force. When the whole file was taken nobody has to be asked for. */
-  async #refusedListeners(listeners: ReadonlyMap<string, Message>, deadlineMs: number): Promise<RefusedListeners> {
+  async #refusedListeners(listeners: ReadonlyMap<string, EnvoyMessage>, deadlineMs: number): Promise<RefusedListeners> {
     if (!this.#rejects.listeners) return { states: new Map(), listeners: [] };
     const states = await this.#until(deadlineMs, () => this.#admin.listeners());
     const missing = this.#listeners.notIn((name) => states.get(name)?.version);
@@ -252,7 +252,7 @@ class Envoy implements ProxyEngine {
     return this.#writing;
   }
 
-  #mayUse({ client, endpoint, rule }: Question): boolean {
+  #mayUse({ client, endpoint, rule }: AccessQuestion): boolean {
     const found = this.#ruleById.get(rule);
     const isAllowed = found !== undefined && this.#index.mayUse(client, found.from);
     if (!isAllowed) {
@@ -279,7 +279,7 @@ class Envoy implements ProxyEngine {
     return this.#hasFiles;
   }
 
-  async #write(source: Source, set: VersionedSet): Promise<void> {
+  async #write(source: EnvoySource, set: VersionedSet): Promise<void> {
     const path = this.#files[source];
     await writeFile(`${path}.new`, set.fileText(this.#version));
     await rename(`${path}.new`, path);
@@ -292,7 +292,7 @@ interface RefusedListeners {
   readonly listeners: readonly string[];
 }
 
-interface Refused extends RefusedListeners {
+interface RefusedResources extends RefusedListeners {
   readonly clusters: readonly string[];
   /** Whether the allow-list was taken. */
   readonly hasRoutes: boolean;
@@ -301,7 +301,7 @@ interface Refused extends RefusedListeners {
 /** The rules that are not served because of it. */
 const problemsOf = (
   { rules }: RuleSet,
-  { states, listeners, clusters, hasRoutes }: Refused,
+  { states, listeners, clusters, hasRoutes }: RefusedResources,
 ): Map<string, RuleProblem> => {
   const problems = new Map<string, RuleProblem>();
   if (listeners.length === 0 && clusters.length === 0 && hasRoutes) return problems;

@@ -19,7 +19,7 @@ const MOST_BYTES = 64 * 1024;
 const verdicts = { yes: answerOf(1), no: answerOf(2) } as const;
 
 /** A new connection: the client with and without its port, and the id of the rule. */
-export interface Question {
+export interface AccessQuestion {
   readonly client: Ip;
   readonly endpoint: string;
   readonly rule: string;
@@ -28,7 +28,7 @@ export interface Question {
 /** Answers on the socket file until the signal is aborted. */
 export const runJudge = async (
   path: string,
-  mayUse: (question: Question) => boolean,
+  mayUse: (question: AccessQuestion) => boolean,
   signal: AbortSignal,
 ): Promise<void> => {
   await rm(path, { force: true });
@@ -56,7 +56,7 @@ const listening = (server: Http2Server, path: string): Promise<void> =>
     });
   });
 
-const serve = (stream: ServerHttp2Stream, mayUse: (question: Question) => boolean): void => {
+const serve = (stream: ServerHttp2Stream, mayUse: (question: AccessQuestion) => boolean): void => {
   const chunks: Buffer[] = [];
   let length = 0;
   // Envoy has given up; nobody waits for an answer.
@@ -80,7 +80,7 @@ const serve = (stream: ServerHttp2Stream, mayUse: (question: Question) => boolea
  * What a question asks: it is a frame of gRPC with a RateLimitRequest, whose descriptors (2) have entries (1) of key and value.
  * Undefined when it cannot be read.
  */
-export const questionOf = (frame: Buffer): Question | undefined => {
+export const questionOf = (frame: Buffer): AccessQuestion | undefined => {
   const words = new Map<string, string>();
   for (const descriptor of fieldsOf(frame.subarray(5), 2)) {
     for (const entry of fieldsOf(descriptor, 1)) {

@@ -10,7 +10,7 @@ import { hostText, sniRules } from '../engine/sni-rules.ts';
 import { type AccessLogs, accessLogsAt } from './access-log.ts';
 import { BUFFER_BYTES, dnsCache } from './clusters.ts';
 import { HEAD_KIB, HEADERS } from './limits.ts';
-import { extension, type Message, seconds, typed } from './message.ts';
+import { type EnvoyMessage, extension, seconds, typed } from './message.ts';
 import { DYNAMIC_FORWARD_PROXY, ROUTES } from './routes.ts';
 import { markFilter, noProxiesFilter, type PathOf, sourceFilter } from './sources.ts';
 
@@ -37,18 +37,18 @@ export interface ListenerPlaces {
 }
 
 /** All listeners of a rule set, by name. */
-export const listenersOf = (rules: RuleSet, places: ListenerPlaces): Map<string, Message> => {
+export const listenersOf = (rules: RuleSet, places: ListenerPlaces): Map<string, EnvoyMessage> => {
   const logs = accessLogsAt(places.accessLogPath);
   return new Map([
     ...rules.rules
       .filter((rule) => rule.kind === 'tcp')
-      .map((rule): [string, Message] => [rule.id, tcpListener(rule, places, logs)]),
+      .map((rule): [string, EnvoyMessage] => [rule.id, tcpListener(rule, places, logs)]),
     [HTTP, httpListener(places, logs)],
     [TLS, tlsListener(sniRules(rules), places, logs)],
   ]);
 };
 
-const base = (name: string, port: number, { hasIpv6 }: ListenerPlaces): Message => ({
+const base = (name: string, port: number, { hasIpv6 }: ListenerPlaces): EnvoyMessage => ({
   ...typed('envoy.config.listener.v3.Listener'),
   name,
   address: {
@@ -61,7 +61,7 @@ const base = (name: string, port: number, { hasIpv6 }: ListenerPlaces): Message 
   stat_prefix: 'rules',
 });
 
-const tcpListener = (rule: TcpServed, places: ListenerPlaces, logs: AccessLogs): Message => ({
+const tcpListener = (rule: TcpServed, places: ListenerPlaces, logs: AccessLogs): EnvoyMessage => ({
   ...base(rule.id, rule.listenPort, places),
   filter_chains: [
     named(rule.id, {
@@ -71,7 +71,7 @@ const tcpListener = (rule: TcpServed, places: ListenerPlaces, logs: AccessLogs):
 });
 
 /** Who may use the rule; and how many at once, where that is anyone: then no source may tell that a connection comes back. */
-const clientFilters = ({ id, from }: ServedRule): Message[] => [
+const clientFilters = ({ id, from }: ServedRule): EnvoyMessage[] => [
   sourceFilter(id),
   ...(from === undefined
     ? [
@@ -84,7 +84,12 @@ const clientFilters = ({ id, from }: ServedRule): Message[] => [
     : []),
 ];
 
-const tcpProxy = (cluster: string, idleSeconds: number, log: readonly Message[], isByClient: boolean): Message =>
+const tcpProxy = (
+  cluster: string,
+  idleSeconds: number,
+  log: readonly EnvoyMessage[],
+  isByClient: boolean,
+): EnvoyMessage =>
   extension('envoy.filters.network.tcp_proxy', 'envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy', {
     stat_prefix: 'rules',
     cluster,
@@ -96,7 +101,7 @@ const tcpProxy = (cluster: string, idleSeconds: number, log: readonly Message[],
     access_log: log,
   });
 
-const tlsListener = (rules: readonly HttpServed[], places: ListenerPlaces, logs: AccessLogs): Message => ({
+const tlsListener = (rules: readonly HttpServed[], places: ListenerPlaces, logs: AccessLogs): EnvoyMessage => ({
   ...base(TLS, proxyPorts.tls, places),
   listener_filters: [
     extension(
@@ -129,22 +134,25 @@ const tlsListener = (rules: readonly HttpServed[], places: ListenerPlaces, logs:
 });
 
 /** Envoy does not tell the version of a chain, so its name tells what is in it. */
-const named = (id: string, chain: Message): Message => ({ name: `${id} ${hashText(JSON.stringify(chain))}`, ...chain });
+const named = (id: string, chain: EnvoyMessage): EnvoyMessage => ({
+  name: `${id} ${hashText(JSON.stringify(chain))}`,
+  ...chain,
+});
 
 /** Names of the chains of a listener, sorted. */
-export const chainNames = (listener: Message | undefined): string[] => {
+export const chainNames = (listener: EnvoyMessage | undefined): string[] => {
   const chains = Array.isArray(listener?.filter_chains) ? listener.filter_chains : [];
-  return chains.map(({ name }: Message) => String(name)).toSorted();
+  return chains.map(({ name }: EnvoyMessage) => String(name)).toSorted();
 };
 
-const resolveServerName = (port: number): Message =>
+const resolveServerName = (port: number): EnvoyMessage =>
   extension(
     'envoy.filters.network.sni_dynamic_forward_proxy',
     'envoy.extensions.filters.network.sni_dynamic_forward_proxy.v3.FilterConfig',
     { port_value: port, dns_cache_config: dnsCache },
   );
 
-const httpListener = (places: ListenerPlaces, logs: AccessLogs): Message => ({
+const httpListener = (places: ListenerPlaces, logs: AccessLogs): EnvoyMessage => ({
   ...base(HTTP, proxyPorts.http, places),
   filter_chains: [
     {
@@ -160,7 +168,7 @@ const httpListener = (places: ListenerPlaces, logs: AccessLogs): Message => ({
   ],
 });
 
-const connectionManager = ({ routesPath, pathOf }: ListenerPlaces, logs: AccessLogs): Message => ({
+const connectionManager = ({ routesPath, pathOf }: ListenerPlaces, logs: AccessLogs): EnvoyMessage => ({
   stat_prefix: 'proxy',
   codec_type: 'HTTP1',
   // A request has its mark, and so its route, only after Envoy has asked whether it may become something else.

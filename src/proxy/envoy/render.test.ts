@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import type { ServedRule } from '../../core/proxy/served.ts';
 import { httpRule, ruleSet, tcpRule } from '../testing/rules.ts';
 import { bootstrapOf } from './bootstrap.ts';
-import { type Rendered, render } from './render.ts';
+import { type EnvoyResources, render } from './render.ts';
 
 const places = {
   routesPath: '/run/routes.json',
@@ -15,7 +15,7 @@ const places = {
 };
 const golden = (name: string): string => join(import.meta.dirname, 'golden', name);
 const plain = { serializers: [(text: string): string => text] };
-const rendered = (...rules: readonly ServedRule[]): Rendered => render(ruleSet(...rules), places);
+const rendered = (...rules: readonly ServedRule[]): EnvoyResources => render(ruleSet(...rules), places);
 
 const someRules: readonly ServedRule[] = [
   tcpRule(3306, ['203.0.113.1', '2001:db8::1'], 3306, { algorithm: 'hash' }),

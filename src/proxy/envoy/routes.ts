@@ -6,7 +6,7 @@ import { isIpv6 } from '../../core/ip/index.ts';
 import type { HostPattern, HttpServed, RuleSet } from '../../core/proxy/served.ts';
 import { HOP, HOP_HEADER, loopText, MOST_HOPS } from '../engine/loops.ts';
 import { hostText } from '../engine/sni-rules.ts';
-import { type Message, seconds, typed } from './message.ts';
+import { type EnvoyMessage, seconds, typed } from './message.ts';
 import { MARK, markedBy } from './sources.ts';
 
 /** Name of the one route configuration. */
@@ -21,7 +21,7 @@ export const DYNAMIC_FORWARD_PROXY = 'envoy.filters.http.dynamic_forward_proxy';
 const TUNNEL_IDLE_SECONDS = 3600;
 
 /** The allow-list of a rule set. */
-export const routesOf = (rules: RuleSet): Message => {
+export const routesOf = (rules: RuleSet): EnvoyMessage => {
   const hosts = hostsOf(rules.rules.filter((rule) => rule.kind === 'http'));
   const refusal = refusedRoutes(rules.name);
   const looped = loopedRoute(rules.name);
@@ -95,7 +95,7 @@ const wildcardsOver = (pattern: HostPattern): string[] => {
   return labels.slice(1).map((_, index) => `*.${labels.slice(index + 1).join('.')}`);
 };
 
-const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
+const routesTo = ({ pattern, plain, tls }: Host): EnvoyMessage[] => [
   ...(tls === undefined
     ? []
     : [
@@ -137,7 +137,7 @@ const routesTo = ({ pattern, plain, tls }: Host): Message[] => [
 ];
 
 /** Names under a wildcard are resolved when clients ask for them, by a filter that all other requests are spared. */
-const resolvedForClients = ({ host }: HttpServed): Message =>
+const resolvedForClients = ({ host }: HttpServed): EnvoyMessage =>
   host.kind === 'suffix'
     ? {
         typed_per_filter_config: {
@@ -150,21 +150,21 @@ const resolvedForClients = ({ host }: HttpServed): Message =>
  * Only connections that could not be made are tried again: no request is ever sent twice. The address that failed is left out
  * of the next choice by the outlier detection of the cluster, for which the pause is long enough.
  */
-const retries: Message = {
+const retries: EnvoyMessage = {
   retry_on: 'connect-failure',
   num_retries: 4,
   retry_back_off: { base_interval: '0.01s', max_interval: '0.1s' },
 };
 
 /** A wildcard takes whatever ends like it, so all of it must be a name and a port: nothing that two readers could split differently. */
-const authorityHeaders = (pattern: HostPattern): Message[] =>
+const authorityHeaders = (pattern: HostPattern): EnvoyMessage[] =>
   pattern.kind === 'suffix'
     ? [{ name: ':authority', string_match: { safe_regex: { regex: '[A-Za-z0-9._-]+(:[0-9]+)?' } } }]
     : [];
 
 /** The answers to what no rule allows; everything that Envoy can read fits one of the three. */
-const refusedRoutes = (name: string): Message[] => {
-  const refusal = (kind: 'http' | 'connect'): Message => ({
+const refusedRoutes = (name: string): EnvoyMessage[] => {
+  const refusal = (kind: 'http' | 'connect'): EnvoyMessage => ({
     ...named(`${kind}${REFUSED}`),
     direct_response: { status: 403, body: { inline_string: refusalText(name) } },
   });
@@ -176,7 +176,7 @@ const refusedRoutes = (name: string): Message[] => {
 };
 
 /** The answer to a plain request that has come back too often. Several headers of that name are one with commas. */
-const loopedRoute = (name: string): Message => ({
+const loopedRoute = (name: string): EnvoyMessage => ({
   ...named(`http${LOOPED}`),
   match: {
     prefix: '/',
@@ -189,4 +189,4 @@ const refusalText = (name: string): string =>
   `Sallyport does not let this request through: no http rule of a BCSEgress at the proxy ${name} names this host and port ` +
   `(a rule with tls is for CONNECT, one without for plain requests).\n`;
 
-const named = (name: RouteName): Message => ({ name });
+const named = (name: RouteName): EnvoyMessage => ({ name });

@@ -8,7 +8,7 @@ import type { From } from '../../core/proxy/from.ts';
 import type { RuleSet } from '../../core/proxy/served.ts';
 import { addressesFrom, groupOf, type Sources } from '../engine/sources.ts';
 import { CLIENT, RULE } from './judge.ts';
-import { extension, type Message, seconds, typed } from './message.ts';
+import { type EnvoyMessage, extension, seconds, typed } from './message.ts';
 
 /** The header that marks a request; what a client sends in it is removed. */
 export const MARK = 'x-sallyport-from';
@@ -23,7 +23,7 @@ const IP_TAGGING = 'envoy.extensions.filters.http.ip_tagging.v3.IPTagging';
 export type PathOf = (name: string) => string;
 
 /** Asks the judge whether the client of a connection may use the rule, before a server is connected to. */
-export const sourceFilter = (rule: string): Message =>
+export const sourceFilter = (rule: string): EnvoyMessage =>
   extension('envoy.filters.network.ratelimit', 'envoy.extensions.filters.network.ratelimit.v3.RateLimit', {
     stat_prefix: 'from',
     domain: 'sallyport',
@@ -44,7 +44,7 @@ export const sourceFilter = (rule: string): Message =>
   });
 
 /** The judge, as a cluster. */
-export const judgeCluster = (path: string): Message => ({
+export const judgeCluster = (path: string): EnvoyMessage => ({
   name: JUDGE,
   type: 'STATIC',
   connect_timeout: seconds(1),
@@ -61,16 +61,16 @@ export const judgeCluster = (path: string): Message => ({
 });
 
 /** Keeps proxies off the HTTP proxy: a loop. */
-export const noProxiesFilter = (pathOf: PathOf): Message => discovered(NO_PROXIES, RBAC, pathOf);
+export const noProxiesFilter = (pathOf: PathOf): EnvoyMessage => discovered(NO_PROXIES, RBAC, pathOf);
 
 /** Marks requests by the groups of their clients. */
-export const markFilter = (pathOf: PathOf): Message => discovered(MARKS, IP_TAGGING, pathOf);
+export const markFilter = (pathOf: PathOf): EnvoyMessage => discovered(MARKS, IP_TAGGING, pathOf);
 
 /** What a route asks for, so that it is for requests of these clients only. */
-export const markedBy = (from: From): Message[] =>
+export const markedBy = (from: From): EnvoyMessage[] =>
   from === undefined ? [] : [{ name: MARK, string_match: { contains: groupOf(from) } }];
 
-const discovered = (name: string, type: string, pathOf: PathOf): Message => ({
+const discovered = (name: string, type: string, pathOf: PathOf): EnvoyMessage => ({
   name,
   config_discovery: {
     config_source: { path_config_source: { path: pathOf(name) }, resource_api_version: 'V3' },
@@ -79,7 +79,7 @@ const discovered = (name: string, type: string, pathOf: PathOf): Message => ({
 });
 
 /** Name -> the filter that is to be in its file. */
-export const filtersOf = ({ rules }: Pick<RuleSet, 'rules'>, sources: Sources): Map<string, Message> => {
+export const filtersOf = ({ rules }: Pick<RuleSet, 'rules'>, sources: Sources): Map<string, EnvoyMessage> => {
   const groups = new Map(rules.flatMap(({ kind, from }) => (kind === 'http' && from ? [[groupOf(from), from]] : [])));
   const known = [...groups].map(([group, from]) => ({ group, ips: addressesFrom(sources, from) }));
   return new Map([
@@ -88,13 +88,13 @@ export const filtersOf = ({ rules }: Pick<RuleSet, 'rules'>, sources: Sources): 
   ]);
 };
 
-const named = (name: string, filter: Message): Message => ({
+const named = (name: string, filter: EnvoyMessage): EnvoyMessage => ({
   ...typed('envoy.config.core.v3.TypedExtensionConfig'),
   name,
   typed_config: filter,
 });
 
-const refusing = (ips: readonly Ip[]): Message =>
+const refusing = (ips: readonly Ip[]): EnvoyMessage =>
   typed(RBAC, {
     stat_prefix: 'from.',
     rules: {
@@ -111,7 +111,7 @@ const refusing = (ips: readonly Ip[]): Message =>
     },
   });
 
-const marking = (groups: readonly { readonly group: string; readonly ips: readonly Ip[] }[]): Message =>
+const marking = (groups: readonly { readonly group: string; readonly ips: readonly Ip[] }[]): EnvoyMessage =>
   typed(IP_TAGGING, {
     request_type: 'BOTH',
     ip_tags: [
@@ -124,4 +124,4 @@ const marking = (groups: readonly { readonly group: string; readonly ips: readon
     ip_tag_header: { header: MARK, action: 'SANITIZE' },
   });
 
-const rangeOf = (ip: Ip): Message => ({ address_prefix: ip, prefix_len: isIpv6(ip) ? 128 : 32 });
+const rangeOf = (ip: Ip): EnvoyMessage => ({ address_prefix: ip, prefix_len: isIpv6(ip) ? 128 : 32 });

@@ -1,5 +1,5 @@
 /** Resources of one file as text, and for each the version of the update with which it last changed. */
-import type { Message } from './message.ts';
+import type { EnvoyMessage } from './message.ts';
 
 interface Versioned {
   readonly text: string;
@@ -18,7 +18,7 @@ export class VersionedSet {
    * Makes these the resources, and keeps others that were there if asked to; true when that is a change, or when one is to be
    * tried again.
    */
-  set(resources: ReadonlyMap<string, Message>, version: number, keepsOthers = false): boolean {
+  set(resources: ReadonlyMap<string, EnvoyMessage>, version: number, keepsOthers = false): boolean {
     let isChange = false;
     const next = new Map<string, Versioned>(keepsOthers ? this.#resources : []);
     for (const [name, resource] of resources) {

@@ -12,16 +12,16 @@ import { endpointText, type SocketRow } from './sockets.ts';
 export type AddressesOf = (host: HostPattern) => readonly Ip[];
 
 /** Changed in its place: there is a line for every request. */
-interface Ended {
+interface EndedCounts {
   connections: number;
   bytesSent: number;
   bytesReceived: number;
 }
 
-const nothing: Readonly<Ended> = { connections: 0, bytesSent: 0, bytesReceived: 0 };
+const nothing: Readonly<EndedCounts> = { connections: 0, bytesSent: 0, bytesReceived: 0 };
 
 export class Counts {
-  readonly #ended = new Map<string, Ended>();
+  readonly #ended = new Map<string, EndedCounts>();
   readonly #refused = new Map<RefusalWord, number>();
   /** Rule -> the most connections that were ever told. */
   readonly #told = new Map<string, number>();

@@ -9,7 +9,7 @@ import type { Ip } from '../../core/ip/index.ts';
 import type { HostPattern, RuleSet, ServedRule } from '../../core/proxy/served.ts';
 import { messageOf } from '../../runtime/process/bug.ts';
 import { wait } from '../../runtime/process/clock.ts';
-import type { Applied, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine/engine.ts';
+import type { AppliedRules, EngineParts, EngineReading, ProxyEngine, RuleProblem } from '../engine/engine.ts';
 import { LogTail } from '../engine/log-tail.ts';
 import { cannot, cannotTogether, note } from './ability.ts';
 import { Counts } from './counts.ts';
@@ -20,7 +20,7 @@ import { LogReader } from './log-reader.ts';
 import { areAmong, portsOf, without } from './part.ts';
 import { endLeftover, type Master, readBuild, startMaster, testConfiguration } from './program.ts';
 import { foreignPorts, lastError, missingPorts, reload } from './reload.ts';
-import { accessLogs, type NginxSettings, type Rendered, render, renderEmpty } from './render.ts';
+import { accessLogs, type NginxConfig, type NginxSettings, render, renderEmpty } from './render.ts';
 import { RuleIds } from './rule-ids.ts';
 import { readSockets } from './sockets.ts';
 
@@ -147,7 +147,7 @@ class Nginx implements ProxyEngine {
     }
   }
 
-  apply(rules: RuleSet): Promise<Applied> {
+  apply(rules: RuleSet): Promise<AppliedRules> {
     this.#wanted = rules;
     return this.#inTurn(() => this.#apply(rules));
   }
@@ -192,7 +192,7 @@ class Nginx implements ProxyEngine {
     );
   }
 
-  async #apply(rules: RuleSet): Promise<Applied> {
+  async #apply(rules: RuleSet): Promise<AppliedRules> {
     const master = await this.#up();
     const problems = new Map(cannotTogether(rules));
     for (const id of this.#ids.want(rules.rules, this.#parts.clock.monotonicMs())) this.#counts.forget(id);
@@ -240,11 +240,11 @@ class Nginx implements ProxyEngine {
   }
 
   /** A configuration of the rules that the program accepts; those that it does not are told. */
-  async #tested(rules: RuleSet, problems: Map<string, RuleProblem>): Promise<Rendered> {
+  async #tested(rules: RuleSet, problems: Map<string, RuleProblem>): Promise<NginxConfig> {
     const settings = this.#settings;
     if (settings === undefined) throw this.#failed('nginx was not started');
     const { program, folder } = this.#parts;
-    const candidate = (part: readonly ServedRule[]): Rendered => render({ ...rules, rules: part }, settings);
+    const candidate = (part: readonly ServedRule[]): NginxConfig => render({ ...rules, rules: part }, settings);
     const { rules: asked } = without(rules, problems);
     const whole = candidate(asked);
     if (whole.generation === this.#live.generation) return whole;

@@ -3,7 +3,7 @@
  * twice and the link is replaced in one step, so nginx always reads a whole configuration, also after a crash.
  */
 import { mkdir, readdir, readlink, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import type { Rendered } from './render.ts';
+import type { NginxConfig } from './render.ts';
 
 const PREFIX = 'generation-';
 const FILE = 'nginx.conf';
@@ -21,7 +21,7 @@ export class Generations {
   }
 
   /** Writes a configuration and returns its file; one that is there already stays. */
-  async write({ generation, text }: Rendered): Promise<string> {
+  async write({ generation, text }: NginxConfig): Promise<string> {
     const folder = `${this.#folder}/${PREFIX}${generation}`;
     await mkdir(folder, { recursive: true });
     await writeFile(`${folder}/${FILE}`, text);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { KnownRules, MOST_KNOWN } from './known-rules.ts';
+import { InternedRules, MOST_INTERNED } from './known-rules.ts';
 
 const QUOTE = 0x22;
 const lineOf = (id: string): Buffer => Buffer.from(`{"rule":"${id}","more":1}`);
@@ -12,7 +12,7 @@ describe('known rules', () => {
     const id = fc.stringMatching(/^[a-c/.-]{0,6}$/);
     fc.assert(
       fc.property(fc.array(id, { maxLength: 40 }), (ids) => {
-        const known = new KnownRules();
+        const known = new InternedRules();
         assert.deepEqual(
           ids.map((one) => known.at(lineOf(one), FROM, QUOTE).id),
           ids,
@@ -23,7 +23,7 @@ describe('known rules', () => {
   });
 
   it('are told apart when their sums are the same', () => {
-    const known = new KnownRules();
+    const known = new InternedRules();
     // 31 * 'a' + 'b' is 31 * 'b' + 'C'.
     assert.equal(known.at(lineOf('ab'), FROM, QUOTE).id, 'ab');
     assert.equal(known.at(lineOf('bC'), FROM, QUOTE).id, 'bC');
@@ -32,17 +32,17 @@ describe('known rules', () => {
   });
 
   it('do not become more and more while rules come and go', () => {
-    const known = new KnownRules();
-    for (let index = 0; index < 5 * MOST_KNOWN; index += 1) {
+    const known = new InternedRules();
+    for (let index = 0; index < 5 * MOST_INTERNED; index += 1) {
       const id = `team/egress/rule-${index}`;
       assert.equal(known.at(lineOf(id), FROM, QUOTE).id, id);
       assert.equal(known.at(lineOf('team/egress/stays'), FROM, QUOTE).id, 'team/egress/stays');
-      assert.ok(known.count <= MOST_KNOWN);
+      assert.ok(known.count <= MOST_INTERNED);
     }
   });
 
   it('keep their bytes when those of the line are used again', () => {
-    const known = new KnownRules();
+    const known = new InternedRules();
     const line = lineOf('first');
     const rule = known.at(line, FROM, QUOTE);
     const again = lineOf('first');
@@ -55,7 +55,7 @@ describe('known rules', () => {
     const id = fc.stringMatching(/^[a-b/]{4,9}$/);
     fc.assert(
       fc.property(id, id, (one, other) => {
-        const rule = new KnownRules().at(lineOf(one), FROM, QUOTE);
+        const rule = new InternedRules().at(lineOf(one), FROM, QUOTE);
         const line = lineOf(other);
         assert.equal(rule.isAt(new DataView(line.buffer, line.byteOffset, line.length), FROM, QUOTE), one === other);
         // Nothing is read behind the end.

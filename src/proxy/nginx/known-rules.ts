@@ -1,9 +1,9 @@
 /**
- * KnownRules has the ids of rules by their bytes, so that a line of the log needs no text made for it. Rules come and go, and lines
+ * InternedRules has the ids of rules by their bytes, so that a line of the log needs no text made for it. Rules come and go, and lines
  * do not tell which are gone: when it knows very many it forgets all of them, and knows those in use again at their next line.
  */
 
-export class KnownRule {
+export class InternedRule {
   readonly id: string;
   readonly length: number;
   readonly #bytes: Buffer;
@@ -39,11 +39,11 @@ export class KnownRule {
 }
 
 /** Far more than the rules that have such lines at a time (render-hosts.ts). */
-export const MOST_KNOWN = 1024;
+export const MOST_INTERNED = 1024;
 
-export class KnownRules {
+export class InternedRules {
   /** Rules by a sum of their bytes. */
-  readonly #bySum = new Map<number, readonly KnownRule[]>();
+  readonly #bySum = new Map<number, readonly InternedRule[]>();
   #count = 0;
 
   /** How many are known now. */
@@ -52,7 +52,7 @@ export class KnownRules {
   }
 
   /** The rule whose id begins there and ends before the byte `end`, or with the bytes. */
-  at(bytes: Buffer, from: number, end: number): KnownRule {
+  at(bytes: Buffer, from: number, end: number): InternedRule {
     let sum = 0;
     let to = from;
     for (; to < bytes.length && bytes[to] !== end; to += 1) sum = (sum * 31 + (bytes[to] ?? 0)) | 0;
@@ -61,13 +61,13 @@ export class KnownRules {
     return found ?? this.#learn(sum, own);
   }
 
-  #learn(sum: number, own: Buffer): KnownRule {
-    if (this.#count >= MOST_KNOWN) {
+  #learn(sum: number, own: Buffer): InternedRule {
+    if (this.#count >= MOST_INTERNED) {
       this.#bySum.clear();
       this.#count = 0;
     }
     // The bytes of a line belong to somebody else soon.
-    const rule = new KnownRule(Buffer.from(own));
+    const rule = new InternedRule(Buffer.from(own));
     this.#bySum.set(sum, [...(this.#bySum.get(sum) ?? []), rule]);
     this.#count += 1;
     return rule;

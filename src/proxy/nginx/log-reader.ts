@@ -6,7 +6,7 @@
 import { type LineJudge, passLines } from '../engine/pass-lines.ts';
 import { LineReader } from './access-log.ts';
 import type { Counts } from './counts.ts';
-import { type KnownRule, KnownRules } from './known-rules.ts';
+import { type InternedRule, InternedRules } from './known-rules.ts';
 import { LineTime } from './line-time.ts';
 
 export interface LogReaderDeps {
@@ -44,8 +44,8 @@ export class LogReader {
   readonly #lines: LineReader;
   readonly #time = new LineTime();
   /** The rule of the last line. */
-  #rule: KnownRule | undefined;
-  readonly #rules = new KnownRules();
+  #rule: InternedRule | undefined;
+  readonly #rules = new InternedRules();
   /** The same bytes that are read, four at a time. */
   #view: DataView = new DataView(new ArrayBuffer(0));
   /** Where the next number or text begins, in the line that is read. */

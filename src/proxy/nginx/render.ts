@@ -28,7 +28,7 @@ export interface NginxSettings {
 }
 
 /** A configuration and the word with which the running nginx shows that it has it. */
-export interface Rendered {
+export interface NginxConfig {
   readonly generation: string;
   readonly text: string;
 }
@@ -48,7 +48,7 @@ const SERVER_NAME = String.raw`^(?<strict_name>(?:[a-z0-9_-]{1,63}\.)+[a-z0-9_-]
 const PLACE = '%generation%';
 
 /** The configuration that serves the rules. Names and ports were checked before. */
-export const render = (rules: RuleSet, settings: NginxSettings): Rendered => {
+export const render = (rules: RuleSet, settings: NginxSettings): NginxConfig => {
   const body = [
     ...mainLines(settings),
     ...httpBlock(rules, {
@@ -66,7 +66,7 @@ export const render = (rules: RuleSet, settings: NginxSettings): Rendered => {
 };
 
 /** The configuration before the first rules: it listens nowhere and only tells its name. */
-export const renderEmpty = (settings: NginxSettings): Rendered => {
+export const renderEmpty = (settings: NginxSettings): NginxConfig => {
   const stream = ['stream {', ...stateServer(settings, 'empty'), '}', ''];
   return { generation: 'empty', text: [...mainLines(settings), ...stream].join('\n') };
 };

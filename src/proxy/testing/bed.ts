@@ -17,7 +17,7 @@ import { outsideResolvers } from '../dns/outside.ts';
 import { GuardedResolver } from '../dns/resolver.ts';
 import { serveDns } from '../dns/server.ts';
 import type { AccessLine } from '../engine/access-line.ts';
-import type { Applied, EngineParts, ProxyEngine } from '../engine/engine.ts';
+import type { AppliedRules, EngineParts, ProxyEngine } from '../engine/engine.ts';
 import type { Sources } from '../engine/sources.ts';
 import { proxyAddress } from './client.ts';
 import { type DnsAuthority, openDnsAuthority } from './dns-authority.ts';
@@ -42,7 +42,7 @@ export interface Bed extends AsyncDisposable {
   /** Tells engine and guard whose addresses clients have, as the process does. */
   admit(sources: Sources): Promise<void>;
   /** Makes a rule set live, names and all, as the process does. */
-  serve(rules: RuleSet): Promise<Applied>;
+  serve(rules: RuleSet): Promise<AppliedRules>;
   /** Processes of the engine that we started ourselves. */
   enginePids(): number[];
 }

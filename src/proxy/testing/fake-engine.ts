@@ -4,7 +4,14 @@
  */
 import { EgressError } from '../../api/error.ts';
 import type { RuleSet, ServedRule } from '../../core/proxy/served.ts';
-import type { Applied, EngineReading, ProxyEngine, RefusalWord, RuleProblem, RuleReading } from '../engine/engine.ts';
+import type {
+  AppliedRules,
+  EngineReading,
+  ProxyEngine,
+  RefusalWord,
+  RuleProblem,
+  RuleReading,
+} from '../engine/engine.ts';
 import { noSources, type Sources } from '../engine/sources.ts';
 
 export class FakeEngine implements ProxyEngine {
@@ -57,7 +64,7 @@ export class FakeEngine implements ProxyEngine {
     this.isUp = false;
   }
 
-  async apply({ revision, rules }: RuleSet): Promise<Applied> {
+  async apply({ revision, rules }: RuleSet): Promise<AppliedRules> {
     this.#answer();
     const held = (rule: ServedRule): boolean => rule.kind === 'tcp' && this.heldPorts.has(rule.listenPort);
     const problems = rules

@@ -27,7 +27,7 @@ export interface CertificateHooks {
 }
 
 /** What a keeper needs. */
-export interface KeeperDeps {
+export interface CertificateKeeperDeps {
   readonly client: KubeClient;
   readonly secret: SecretRef;
   readonly plan: CertificatePlan;
@@ -48,11 +48,11 @@ const maxSteps = 8;
 
 /** Keeps one Secret. `refresh` gives the first certificate, `run` all later ones. */
 export class CertificateKeeper {
-  readonly #deps: KeeperDeps;
+  readonly #deps: CertificateKeeperDeps;
   readonly #log: Log;
   #current: ServingCertificate | undefined;
 
-  constructor(deps: KeeperDeps) {
+  constructor(deps: CertificateKeeperDeps) {
     this.#deps = deps;
     this.#log = deps.log.child({ component: 'certificates' });
     requireSoundPlan(deps.plan);

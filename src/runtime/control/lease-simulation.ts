@@ -51,12 +51,12 @@ export class Machine {
   frozenUntilMs = 0;
   lease: LeaderLease | undefined;
   readonly losses: LeaseLoss[] = [];
-  readonly #world: World;
+  readonly #world: LeaseSimulation;
   readonly #name: string;
   #life = 0;
   #stop = new AbortController();
 
-  constructor(world: World, name: string, rate: number, skewMs: number) {
+  constructor(world: LeaseSimulation, name: string, rate: number, skewMs: number) {
     this.#world = world;
     this.#name = name;
     this.clock = {
@@ -152,7 +152,7 @@ export class Machine {
 }
 
 /** Several machines, one server, one true time. */
-export class World {
+export class LeaseSimulation {
   readonly clock = new ManualClock();
   readonly server = new Server();
   readonly random: () => number;

@@ -5,10 +5,10 @@ import { type Clock, ManualClock, wait } from '../process/clock.ts';
 import { createLog } from '../process/log.ts';
 import { LeaderLease } from './lease.ts';
 import type { LeaseStore } from './lease-record.ts';
-import { calm, World } from './lease-simulation.ts';
+import { calm, LeaseSimulation } from './lease-simulation.ts';
 
 test('the first candidate leads at once, the second waits', async () => {
-  const world = new World();
+  const world = new LeaseSimulation();
   const first = world.add();
   await world.advance(0);
   world.add();
@@ -19,7 +19,7 @@ test('the first candidate leads at once, the second waits', async () => {
 });
 
 test('after a crash another leads within the duration and two retries', async () => {
-  const world = new World();
+  const world = new LeaseSimulation();
   const first = world.add();
   await world.advance(5_000);
   const second = world.add();
@@ -32,7 +32,7 @@ test('after a crash another leads within the duration and two retries', async ()
 });
 
 test('a graceful stop gives the lease back, and another leads within one retry', async () => {
-  const world = new World();
+  const world = new LeaseSimulation();
   const first = world.add();
   const second = world.add();
   await world.advance(10_000);
@@ -45,7 +45,7 @@ test('a graceful stop gives the lease back, and another leads within one retry',
 });
 
 test('a leader that cannot renew gives up after the deadline and says so', async () => {
-  const world = new World();
+  const world = new LeaseSimulation();
   const only = world.add();
   await world.advance(1_000);
   only.weather = { ...calm, loss: 1 };
@@ -110,7 +110,7 @@ test('an answer that a frozen process reads too late does not make it lead', asy
 });
 
 test('a leader that finds another name in the record gives up at once', async () => {
-  const world = new World();
+  const world = new LeaseSimulation();
   const only = world.add();
   await world.advance(1_000);
   const stored = world.server.stored;
@@ -121,7 +121,7 @@ test('a leader that finds another name in the record gives up at once', async ()
 });
 
 test('a leader whose record is deleted writes it again; nobody who knew it takes it early', async () => {
-  const world = new World();
+  const world = new LeaseSimulation();
   const first = world.add();
   await world.advance(1_000);
   world.add();
@@ -132,7 +132,7 @@ test('a leader whose record is deleted writes it again; nobody who knew it takes
 });
 
 test('a frozen leader that wakes up late does not lead', async () => {
-  const world = new World();
+  const world = new LeaseSimulation();
   const first = world.add();
   const second = world.add();
   await world.advance(10_000);
@@ -145,7 +145,7 @@ test('a frozen leader that wakes up late does not lead', async () => {
 });
 
 test('a longer duration in the record is honoured', async () => {
-  const world = new World();
+  const world = new LeaseSimulation();
   const first = world.add();
   await world.advance(1_000);
   const stored = world.server.stored;
@@ -160,7 +160,7 @@ test('a longer duration in the record is honoured', async () => {
 
 test('timing that cannot be safe is refused', () => {
   const timing = { durationMs: 10_000, renewDeadlineMs: 10_000, retryMs: 2_000 };
-  assert.throws(() => new World({ timing }).add(), {
+  assert.throws(() => new LeaseSimulation({ timing }).add(), {
     code: 'CONFIG_INVALID',
     message: /lease timing 10000\/10000\/2000 ms/,
   });
@@ -192,7 +192,7 @@ test('law: under skewed and drifting clocks, faults, crashes and freezes there a
       fc.array(machine, { minLength: 2, maxLength: 4 }),
       fc.array(event, { maxLength: 12 }),
       async (seed, machines, events) => {
-        const world = new World({ seed });
+        const world = new LeaseSimulation({ seed });
         for (const { rate, skewMs } of machines) world.add(rate, skewMs);
         for (const { afterMs, machine: index, what } of events) {
           await world.advance(afterMs);

@@ -7,7 +7,7 @@ import type { ListPage, WatchEvent } from './client.ts';
 import type { KubeObject } from './resource.ts';
 import { eventError } from './status.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
+type AnswerFields = Readonly<Record<string, unknown>>;
 
 /** The annotation of the bookmark that ends the initial events of a streaming list. */
 const initialEndAnnotation = 'k8s.io/initial-events-end';
@@ -69,7 +69,7 @@ function parseBookmark<T>(what: string, object: unknown): WatchEvent<T> {
   return { type: 'BOOKMARK', resourceVersion, isInitialEnd };
 }
 
-function isFields(value: unknown): value is Fields {
+function isFields(value: unknown): value is AnswerFields {
   return typeof value === 'object' && value !== null;
 }
 

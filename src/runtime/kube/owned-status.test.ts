@@ -4,10 +4,10 @@ import fc from 'fast-check';
 import type { Condition } from '../../api/condition.ts';
 import type { PolicyStatus } from '../../api/policy.ts';
 import { mergePatch } from '../testing/merge.ts';
-import { clearing, type Ownership, shows } from './owned-status.ts';
+import { clearing, type StatusOwnership, shows } from './owned-status.ts';
 
 /** As if the count of pods were somebody else's. */
-const ownership: Ownership<PolicyStatus> = {
+const ownership: StatusOwnership<PolicyStatus> = {
   fieldsOf: ({ eip, node, slot }) => ({ eip, node, slot }),
   conditionTypes: ['Accepted', 'Allocated', 'Shadowed'],
 };

@@ -12,7 +12,7 @@ export interface AnyStatus {
 }
 
 /** Which part of a status is ours. */
-export interface Ownership<Status extends AnyStatus> {
+export interface StatusOwnership<Status extends AnyStatus> {
   /** Our fields besides `observedGeneration` and `conditions`. */
   readonly fieldsOf: (status: Status) => object;
   readonly conditionTypes: readonly ConditionType[];
@@ -22,7 +22,7 @@ export interface Ownership<Status extends AnyStatus> {
 export const shows = <Status extends AnyStatus>(
   status: Status | undefined,
   wanted: Status,
-  { fieldsOf, conditionTypes }: Ownership<Status>,
+  { fieldsOf, conditionTypes }: StatusOwnership<Status>,
 ): boolean =>
   status !== undefined &&
   status.observedGeneration === wanted.observedGeneration &&
@@ -36,7 +36,7 @@ export const shows = <Status extends AnyStatus>(
 export const clearing = <Status extends AnyStatus>(
   status: Status,
   wanted: Status,
-  { fieldsOf, conditionTypes }: Ownership<Status>,
+  { fieldsOf, conditionTypes }: StatusOwnership<Status>,
 ): object | undefined => {
   const fields = surplus(fieldsOf(status), fieldsOf(wanted));
   const surplusTypes: readonly string[] = conditionTypes.filter((type) => conditionOf(wanted, type) === undefined);

@@ -5,7 +5,7 @@ import type { Log } from '../process/log.ts';
 import type { InformerProblem } from './informer.ts';
 
 /** How an outage of one cache stands. */
-interface Outage {
+interface CacheOutage {
   readonly tries: number;
   /** A problem after this is the first of another outage. */
   readonly endsAtMs: number;
@@ -16,7 +16,7 @@ const slackMs = 60_000;
 
 /** Returns the listener for the caches. Of an outage it writes the 1st, 2nd, 4th, 8th ... try. */
 export const problemLog = (log: Log, clock: Clock): ((cache: string, problem: InformerProblem) => void) => {
-  const outageByCache = new Map<string, Outage>();
+  const outageByCache = new Map<string, CacheOutage>();
   return (cache, problem) => {
     if (problem.kind === 'unreadable') {
       const why = messageOf(problem.error);

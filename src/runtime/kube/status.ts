@@ -22,7 +22,7 @@ const statusSchema = z.object({
     .optional(),
 });
 
-type Status = z.infer<typeof statusSchema>;
+type ApiStatus = z.infer<typeof statusSchema>;
 
 /** Reasons for answers that do not name one, by HTTP status. */
 const reasonByStatus: Readonly<Record<number, string>> = {
@@ -54,7 +54,13 @@ export function eventError(what: string, object: unknown): ApiError {
   return makeError(what, parsed?.code ?? 500, parsed, said, parsed?.details?.retryAfterSeconds);
 }
 
-function makeError(what: string, status: number, parsed: Status | undefined, said: string, seconds?: number): ApiError {
+function makeError(
+  what: string,
+  status: number,
+  parsed: ApiStatus | undefined,
+  said: string,
+  seconds?: number,
+): ApiError {
   const reason = parsed?.reason || reasonByStatus[status] || 'Unknown';
   const causes = (parsed?.details?.causes ?? []).map(({ field, reason: why, message }) => ({
     ...(field === undefined ? {} : { field }),
@@ -71,7 +77,7 @@ function makeError(what: string, status: number, parsed: Status | undefined, sai
   });
 }
 
-function parseStatus(body: string): Status | undefined {
+function parseStatus(body: string): ApiStatus | undefined {
   try {
     return statusSchema.safeParse(JSON.parse(body)).data;
   } catch {

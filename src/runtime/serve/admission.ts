@@ -54,7 +54,7 @@ export const defaultAdmissionLimits: AdmissionLimits = {
 const keepAliveMs = 120_000;
 
 /** An answer that is not a verdict: HTTP status and one sentence. */
-class Refusal extends Error {
+class RequestRefusal extends Error {
   override readonly name = 'Refusal';
   readonly status: number;
 
@@ -117,7 +117,7 @@ export class AdmissionServer {
       const { uid, verdict } = await this.#decide(path, request);
       finish(200, 'application/json', renderReview(uid, verdict), verdict.kind === 'deny' ? 'denied' : 'allowed');
     } catch (error) {
-      if (error instanceof Refusal) {
+      if (error instanceof RequestRefusal) {
         // The rest of a body that was not read must not be taken for the next request.
         response.setHeader('connection', 'close');
         finish(error.status, 'text/plain', `${error.message}\n`, 'bad');
@@ -133,16 +133,16 @@ export class AdmissionServer {
     request: IncomingMessage,
   ): Promise<{ readonly uid: string; readonly verdict: AdmissionVerdict }> {
     const handler = Object.hasOwn(this.#deps.handlers, path) ? this.#deps.handlers[path] : undefined;
-    if (handler === undefined) throw new Refusal(404, `there is no admission handler at ${path}`);
-    if (request.method !== 'POST') throw new Refusal(405, 'only POST is allowed here');
+    if (handler === undefined) throw new RequestRefusal(404, `there is no admission handler at ${path}`);
+    if (request.method !== 'POST') throw new RequestRefusal(405, 'only POST is allowed here');
     if (!/^application\/json\b/.test(request.headers['content-type'] ?? '')) {
-      throw new Refusal(415, 'the body must be application/json');
+      throw new RequestRefusal(415, 'the body must be application/json');
     }
     const { receiveMs } = this.#limits;
-    const late = (): Error => new Refusal(408, `the body did not arrive within ${receiveMs} ms`);
+    const late = (): Error => new RequestRefusal(408, `the body did not arrive within ${receiveMs} ms`);
     const body = await withLimit(this.#deps.clock, { ms: receiveMs, error: late }, () => this.#body(request));
     const review = parseReview(body);
-    if (!review.ok) throw new Refusal(400, review.message);
+    if (!review.ok) throw new RequestRefusal(400, review.message);
     const ms = this.#limits.handlerMs;
     const error = (): Error => new Error(`no verdict within ${ms} ms`);
     const verdict = await withLimit(this.#deps.clock, { ms, error }, async () => handler(review.request));
@@ -157,13 +157,13 @@ export class AdmissionServer {
       for await (const chunk of request.iterator({ destroyOnReturn: false })) {
         sizeBytes += chunk.length;
         if (sizeBytes > this.#limits.bodyBytes) {
-          throw new Refusal(413, `the body is larger than ${this.#limits.bodyBytes} bytes`);
+          throw new RequestRefusal(413, `the body is larger than ${this.#limits.bodyBytes} bytes`);
         }
         chunks.push(chunk);
       }
     } catch (error) {
-      if (error instanceof Refusal) throw error;
-      throw new Refusal(400, `the body did not arrive: ${messageOf(error)}`);
+      if (error instanceof RequestRefusal) throw error;
+      throw new RequestRefusal(400, `the body did not arrive: ${messageOf(error)}`);
     }
     return Buffer.concat(chunks).toString('utf8');
   }

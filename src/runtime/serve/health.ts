@@ -1,17 +1,17 @@
 /**
  * HealthServer answers the kubelet and Prometheus: /livez, /readyz and /metrics over plain HTTP. Health is for everybody, the
  * rest for whom `mayRead` lets.
- * Ready means: the caches are synced and the work found at the start was done once. Read `Check` first.
+ * Ready means: the caches are synced and the work found at the start was done once. Read `HealthCheck` first.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { messageOf } from '../process/bug.ts';
 import type { Clock } from '../process/clock.ts';
 import type { Log } from '../process/log.ts';
 import { close, type ListenOptions, listen } from './listen.ts';
-import { type MayRead, tokenHeader, type Verdict } from './readers.ts';
+import { type AccessVerdict, type MayRead, tokenHeader } from './readers.ts';
 
 /** One named condition. `missing` returns what is not there yet in a few words, or undefined when all is well. */
-export interface Check {
+export interface HealthCheck {
   readonly name: string;
   readonly missing: () => string | undefined;
 }
@@ -27,8 +27,8 @@ export interface HealthDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: MetricsText;
-  readonly readiness: readonly Check[];
-  readonly liveness?: readonly Check[];
+  readonly readiness: readonly HealthCheck[];
+  readonly liveness?: readonly HealthCheck[];
   /** Aborted when the process stops: from then on it is not ready. */
   readonly stopping?: AbortSignal;
   /** Who may read metrics and pages; absent: everybody who reaches the port. */
@@ -38,10 +38,10 @@ export interface HealthDeps {
 }
 
 /** A page of a process; gets what follows the question mark. */
-export type Page = (query: URLSearchParams) => Promise<Answer>;
+export type Page = (query: URLSearchParams) => Promise<PageAnswer>;
 
 /** What a page answers. */
-export interface Answer {
+export interface PageAnswer {
   readonly status: number;
   readonly contentType: string;
   readonly body: string;
@@ -78,7 +78,7 @@ export class HealthServer {
     response.end(request.method === 'HEAD' ? undefined : answer.body);
   }
 
-  async #refusal({ headers }: IncomingMessage, path: string): Promise<Answer | undefined> {
+  async #refusal({ headers }: IncomingMessage, path: string): Promise<PageAnswer | undefined> {
     const { mayRead } = this.#deps;
     if (mayRead === undefined) return undefined;
     const handedOn = headers[tokenHeader];
@@ -87,7 +87,7 @@ export class HealthServer {
     return verdict === 'allowed' ? undefined : refusals[verdict];
   }
 
-  async #answer(request: IncomingMessage): Promise<Answer> {
+  async #answer(request: IncomingMessage): Promise<PageAnswer> {
     if (request.method !== 'GET' && request.method !== 'HEAD') return text(405, 'only GET is allowed here\n');
     const { metrics, readiness, liveness = [], stopping, pages = {} } = this.#deps;
     const [path = '', query = ''] = (request.url ?? '').split('?');
@@ -113,7 +113,7 @@ export class HealthServer {
   }
 }
 
-const refusals: Readonly<Record<Exclude<Verdict, 'allowed'>, Answer>> = {
+const refusals: Readonly<Record<Exclude<AccessVerdict, 'allowed'>, PageAnswer>> = {
   unknown: text(401, 'show a token that the API server knows: Authorization: Bearer ...\n'),
   forbidden: text(
     403,
@@ -123,7 +123,7 @@ const refusals: Readonly<Record<Exclude<Verdict, 'allowed'>, Answer>> = {
 };
 
 /** One line per check in the manner of the API server's own endpoints, and a last line with the verdict. */
-function report(checks: readonly Check[]): Answer {
+function report(checks: readonly HealthCheck[]): PageAnswer {
   const results = checks.map(({ name, missing }) => ({ name, lack: missing() }));
   const lines = results.map(({ name, lack }) => (lack === undefined ? `[+] ${name}` : `[-] ${name}: ${lack}`));
   const failed = results.filter(({ lack }) => lack !== undefined).map(({ name }) => name);
@@ -131,6 +131,6 @@ function report(checks: readonly Check[]): Answer {
   return text(failed.length === 0 ? 200 : 503, `${[...lines, verdict].join('\n')}\n`);
 }
 
-function text(status: number, body: string): Answer {
+function text(status: number, body: string): PageAnswer {
   return { status, contentType: 'text/plain; charset=utf-8', body };
 }

@@ -10,10 +10,10 @@ import type { KubeClient } from '../kube/client.ts';
 import type { Clock } from '../process/clock.ts';
 
 /** `unknown`: no token, or one that nobody knows. `unavailable`: nobody can say at the moment. */
-export type Verdict = 'allowed' | 'forbidden' | 'unknown' | 'unavailable';
+export type AccessVerdict = 'allowed' | 'forbidden' | 'unknown' | 'unavailable';
 
 /** Judges who asks for a path by the value of the header `authorization`. */
-export type MayRead = (authorization: string | undefined, path: string) => Promise<Verdict>;
+export type MayRead = (authorization: string | undefined, path: string) => Promise<AccessVerdict>;
 
 /** Tokens for this audience are good for these pages and for nothing else, so they may travel without TLS. */
 export const readerAudience = 'sallyport';
@@ -49,7 +49,7 @@ const TokenReview = z.object({
 const AccessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 
 interface Remembered {
-  readonly verdict: Verdict;
+  readonly verdict: AccessVerdict;
   readonly atMs: number;
 }
 
@@ -57,7 +57,7 @@ export class Readers {
   readonly #deps: ReadersDeps;
   /** hash of token and path -> what was decided, the oldest first */
   readonly #remembered = new Map<string, Remembered>();
-  readonly #asking = new Map<string, Promise<Verdict>>();
+  readonly #asking = new Map<string, Promise<AccessVerdict>>();
 
   constructor(deps: ReadersDeps) {
     this.#deps = deps;
@@ -74,7 +74,7 @@ export class Readers {
     return verdict === 'unavailable' && known?.verdict === 'allowed' && ageMs < staleMs ? 'allowed' : verdict;
   };
 
-  #askOnce(key: string, token: string, path: string): Promise<Verdict> {
+  #askOnce(key: string, token: string, path: string): Promise<AccessVerdict> {
     const asking = this.#asking.get(key);
     if (asking !== undefined) return asking;
     if (this.#asking.size >= mostAtOnce) return Promise.resolve('unavailable');
@@ -88,7 +88,7 @@ export class Readers {
     return asked;
   }
 
-  async #ask(token: string, path: string): Promise<Verdict> {
+  async #ask(token: string, path: string): Promise<AccessVerdict> {
     try {
       const user = (await this.#userOf(token, [readerAudience])) ?? (await this.#userOf(token, undefined));
       if (user === undefined) return 'unknown';
@@ -118,7 +118,7 @@ export class Readers {
     return this.#deps.client.raw({ method: 'POST', path, body, timeoutMs: limitMs, retries: 0 });
   }
 
-  #remember(key: string, verdict: Verdict): void {
+  #remember(key: string, verdict: AccessVerdict): void {
     if (verdict === 'unavailable') return;
     this.#remembered.delete(key);
     this.#remembered.set(key, { verdict, atMs: this.#deps.clock.monotonicMs() });

@@ -5,27 +5,27 @@ import { type ApiObject, projectGateway, projectPolicy, projectTunnel } from '..
 import type { KubeObject } from '../../../runtime/kube/resource.ts';
 import { Store } from '../../../runtime/kube/store.ts';
 import {
+  type CachedClusterInfo,
+  type CachedGateway,
+  type CachedNamespace,
+  type CachedNode,
+  type CachedPolicy,
+  type CachedTunnel,
+  cachedNode,
   identityOf,
-  type KeptClusterInfo,
-  type KeptGateway,
-  type KeptPolicy,
-  type KeptTunnel,
-  type KnownNamespace,
-  type KnownNode,
-  knownNode,
 } from '../../loop/caches.ts';
 
 export class MemoryCaches {
-  readonly nodes = { store: new Store<KnownNode>({}) };
-  readonly namespaces = { store: new Store<KnownNamespace>({}) };
-  readonly gateways = { store: new Store<KeptGateway>({}) };
-  readonly policies = { store: new Store<KeptPolicy>({}) };
-  readonly clusterPolicies = { store: new Store<KeptPolicy>({}) };
-  readonly tunnels = { store: new Store<KeptTunnel>({}) };
-  readonly clusterInfos = { store: new Store<KeptClusterInfo>({}) };
+  readonly nodes = { store: new Store<CachedNode>({}) };
+  readonly namespaces = { store: new Store<CachedNamespace>({}) };
+  readonly gateways = { store: new Store<CachedGateway>({}) };
+  readonly policies = { store: new Store<CachedPolicy>({}) };
+  readonly clusterPolicies = { store: new Store<CachedPolicy>({}) };
+  readonly tunnels = { store: new Store<CachedTunnel>({}) };
+  readonly clusterInfos = { store: new Store<CachedClusterInfo>({}) };
 
-  putNode(name: string, object: Parameters<typeof knownNode>[0]): void {
-    this.nodes.store.put(name, knownNode(object));
+  putNode(name: string, object: Parameters<typeof cachedNode>[0]): void {
+    this.nodes.store.put(name, cachedNode(object));
   }
 
   putGateway(name: string, object: ApiObject): void {

@@ -1,7 +1,7 @@
 /** A node of a simulated network: its agent, its clock and its kernel, which holds what it was told to for as long as a lease. */
 import type { Ip } from '../../ip/index.ts';
 import type { Ownership } from '../ownership.ts';
-import type { Held, Input, OwnershipPlan } from '../port.ts';
+import type { EipHold, Input, OwnershipPlan } from '../port.ts';
 import type { Chance } from './chance.ts';
 
 export interface Node {
@@ -25,7 +25,7 @@ export interface Node {
   seenSuspendedMs: number;
   hasApi: boolean;
   /** What the kernel holds, and until when by the clock of its time-outs; and by the node's clock, as the agent knows. */
-  kernel: ReadonlyMap<Ip, Omit<Held, 'eip'>>;
+  kernel: ReadonlyMap<Ip, Omit<EipHold, 'eip'>>;
   leaseUntilMs: number;
   heldUntilMs: number;
   /** By the node's clock: until when others may rely on what runs of its agent before this one have promised. */
@@ -85,7 +85,7 @@ export const answersEchoes = (node: Node, timeMs: number): boolean =>
   node.isPowered && !node.isSuspended && (node.kernel.size === 0 || isKernelHolding(node, timeMs));
 
 /** Tells the kernel what to hold. The lease begins with the first of it, as in src/agent/heartbeat/gate-controller.ts. */
-export const holdInKernel = (node: Node, held: readonly Held[], timeMs: number, leaseMs: number): void => {
+export const holdInKernel = (node: Node, held: readonly EipHold[], timeMs: number, leaseMs: number): void => {
   const nowMs = localMs(node, timeMs);
   if (held.length === 0) node.heldUntilMs = Infinity;
   else if (node.heldUntilMs === Infinity) node.heldUntilMs = nowMs + leaseMs;

@@ -4,7 +4,7 @@
  */
 
 import { cidr } from '../../testing/address.ts';
-import { Reach, type Unreached } from '../reach.ts';
+import { NetworkReach, type Unreached } from '../reach.ts';
 import type { Chance } from './chance.ts';
 import { sizes } from './histories.ts';
 import type { Node } from './network.ts';
@@ -27,7 +27,7 @@ export const uplinks = (options: ScheduleOptions, chance: Chance): readonly stri
   const startedMs = network.timeMs + 60;
   run(startedMs);
   const gateways = network.nodes.filter(({ name }) => plan.gateways.includes(name));
-  const reachOf = new Map<Node, Reach>(gateways.map((node) => [node, new Reach([])]));
+  const reachOf = new Map<Node, NetworkReach>(gateways.map((node) => [node, new NetworkReach([])]));
   const ownersBefore = new Map(plan.eips.map(({ eip }) => [eip, judge.changesOf(eip).length]));
   // When all lose the same, they do not see it at the same moment, nor when it is back.
   const isCommon = chance.isLucky(0.3);
@@ -40,7 +40,7 @@ export const uplinks = (options: ScheduleOptions, chance: Chance): readonly stri
       const seenAtMs = isCommon ? startedMs + 150 * left + chance.between(0, apartMs) : atMs;
       lastMs = Math.max(lastMs, seenAtMs);
       network.at(seenAtMs, () => {
-        reachOf.set(node, new Reach(unreached));
+        reachOf.set(node, new NetworkReach(unreached));
         network.tell(node, { kind: 'uplink', unreached });
       });
     }

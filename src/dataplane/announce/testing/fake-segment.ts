@@ -4,7 +4,7 @@
  */
 import { type Ip, parseIp } from '../../../core/ip/index.ts';
 import { announcements, readAnyClaim, readClaim } from '../frames.ts';
-import type { OpenPacketSocket, Refusal } from '../packet-socket.ts';
+import type { OpenPacketSocket, SocketRefusal } from '../packet-socket.ts';
 
 /** Another machine on the segment. */
 export interface FakeHost {
@@ -38,7 +38,7 @@ interface Inbox {
   lets: (frame: Buffer) => boolean;
 }
 
-const GONE: Refusal = { why: 'no such device', kind: 'unusable' };
+const GONE: SocketRefusal = { why: 'no such device', kind: 'unusable' };
 
 /** Makes a segment to which all interfaces of the node are connected. */
 export const createFakeSegment = (interfaces: Readonly<Record<string, string>>): FakeSegment => {

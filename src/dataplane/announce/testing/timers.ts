@@ -1,8 +1,8 @@
 /** Clocks for tests of announcing: the machine's, and one that a test moves. */
-import type { Clock } from '../ports.ts';
+import type { MonotonicTimers } from '../../timers.ts';
 
 /** The timers of the machine. */
-export const machineTimers: Clock = {
+export const machineTimers: MonotonicTimers = {
   monotonicMs: () => performance.now(),
   after: (delayMs, callback) => {
     const timer = setTimeout(callback, delayMs);
@@ -11,7 +11,7 @@ export const machineTimers: Clock = {
 };
 
 /** A clock that stands still until it is moved. */
-export interface ManualTimers extends Clock {
+export interface ManualTimers extends MonotonicTimers {
   /** Moves time on; timers fire in order, each at its own time. */
   advance(ms: number): void;
   /** Moves time on while nothing runs, as when the process is stopped: what was due meanwhile fires late. */

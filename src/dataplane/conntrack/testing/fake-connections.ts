@@ -3,7 +3,7 @@ import { KIND_MASK, SLOT_KIND } from '../../../core/node/numbers.ts';
 import type { AddressBytes, Connection, ConnectionKey } from '../connection.ts';
 import { isSameConnection } from '../connection.ts';
 import type { Connections } from '../connections.ts';
-import type { Heard } from '../heard.ts';
+import type { ConnectionEvent } from '../heard.ts';
 
 /** An entry: without an EIP the connection keeps its source. */
 interface Entry extends Omit<Connection, 'eip'> {
@@ -28,8 +28,8 @@ export interface FakeConnections extends Connections {
 export const createFakeConnections = (): FakeConnections => {
   const entries = new Map<ConnectionKey, Entry>();
   const over = new Set<ConnectionKey>();
-  const feeds = new Set<{ queue: Heard[]; isLost: boolean }>();
-  const tell = (kind: Heard['kind'], entry: Entry): void => {
+  const feeds = new Set<{ queue: ConnectionEvent[]; isLost: boolean }>();
+  const tell = (kind: ConnectionEvent['kind'], entry: Entry): void => {
     const { eip } = entry;
     if (eip === undefined || !hasOurMark(entry)) return;
     for (const { queue } of feeds) queue.push({ kind, connection: { ...entry, eip } });
@@ -92,7 +92,7 @@ export const createFakeConnections = (): FakeConnections => {
       for (const connection of this.all) if (hasOurMark(connection)) visit(connection);
     },
     watch: () => {
-      const feed: { queue: Heard[]; isLost: boolean } = { queue: [], isLost: false };
+      const feed: { queue: ConnectionEvent[]; isLost: boolean } = { queue: [], isLost: false };
       feeds.add(feed);
       return {
         receive: (limit, visit) => {

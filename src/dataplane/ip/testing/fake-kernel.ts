@@ -2,7 +2,7 @@
  * FakeKernel is a machine for tests: it runs the commands that Sallyport says to `ip` and `bridge`, holds what they make,
  * prints it as they would, and tells monitors. The same conformance suite runs on it and on a real kernel.
  */
-import type { Ended, Programs } from '../../program.ts';
+import type { ProgramResult, Programs } from '../../program.ts';
 import { execute } from './kernel-commands.ts';
 import { show } from './kernel-output.ts';
 import { CommandFailed, emptyState, type FakeState } from './kernel-state.ts';
@@ -56,7 +56,7 @@ export const createFakeKernel = (lacks: readonly string[] = []): FakeKernel => {
     return '';
   };
 
-  const run = (argv: readonly string[], input: string): Ended => {
+  const run = (argv: readonly string[], input: string): ProgramResult => {
     const [program = '', ...rest] = argv;
     if (program === 'ethtool') return ethtool(state, rest);
     const flags = rest.filter((word) => word.startsWith('-'));
@@ -125,7 +125,7 @@ export const createFakeKernel = (lacks: readonly string[] = []): FakeKernel => {
 };
 
 /** `ethtool -K DEVICE gro on`, and nothing else of it. */
-const ethtool = (state: FakeState, [flag, device = '', feature, to]: readonly string[]): Ended => {
+const ethtool = (state: FakeState, [flag, device = '', feature, to]: readonly string[]): ProgramResult => {
   const link = state.links.get(device);
   if (flag !== '-K' || feature !== 'gro' || link === undefined)
     return { code: 1, stdout: '', stderr: 'no such device' };

@@ -1,7 +1,8 @@
 /** A Network over a fake kernel: the code of the real one, on a machine that is not there. */
+
+import type { Timers } from '../../timers.ts';
 import { createNetwork, type Network } from '../network.ts';
 import type { DeviceNames } from '../owned.ts';
-import type { Clock } from '../watch.ts';
 import { createFakeKernel, type FakeKernel } from './fake-kernel.ts';
 
 export interface FakeNetwork extends Network {
@@ -10,7 +11,7 @@ export interface FakeNetwork extends Network {
 
 export interface FakeNetworkOptions {
   readonly names?: DeviceNames;
-  readonly clock?: Clock;
+  readonly clock?: Timers;
   /** Kinds of devices that the kernel does not know, or `gbp`. */
   readonly lacks?: readonly string[];
 }
@@ -19,10 +20,10 @@ export interface FakeNetworkOptions {
 export const usualNames: DeviceNames = { tunnel: 'egress.vxlan', holder: 'egw-eip' };
 
 /** A clock on which nothing ever happens. */
-const stoppedClock: Clock = { after: () => () => {} };
+const stoppedClock: Timers = { after: () => () => {} };
 
 /** The clock of the machine. */
-export const runningClock: Clock = {
+export const runningClock: Timers = {
   after: (delayMs, callback) => {
     const timer = setTimeout(callback, delayMs);
     return () => clearTimeout(timer);

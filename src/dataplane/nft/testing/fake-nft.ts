@@ -2,7 +2,7 @@
  * A kernel with nftables and the program nft in front of it, in memory. It understands the scripts that render.ts makes
  * and a few that others would send, holds what they say, lists it as nft does, and refuses what nft refuses.
  */
-import type { Ended, Programs } from '../../program.ts';
+import type { ProgramResult, Programs } from '../../program.ts';
 import type { ChangeFeed } from '../change-feed.ts';
 import type { Count } from '../counters.ts';
 import { TABLE } from '../stored.ts';
@@ -19,7 +19,7 @@ export class FakeNft implements Programs {
   /** How often all of the main table was listed. */
   listings = 0;
   /** Set to make every call fail in this way. */
-  failure: Ended | undefined;
+  failure: ProgramResult | undefined;
 
   run: Programs['run'] = async (argv, { input = '' } = {}) => {
     if (this.failure !== undefined) return this.failure;
@@ -58,7 +58,7 @@ export class FakeNft implements Programs {
     for (const { containers } of this.#tables.values()) containers.get(container)?.counts.set(key, count);
   }
 
-  #load(script: string, writer: { readonly program: string; readonly pid: number }): Ended {
+  #load(script: string, writer: { readonly program: string; readonly pid: number }): ProgramResult {
     const done = runScript(this.#tables, script);
     if (typeof done === 'string') return { code: 1, stdout: '', stderr: done };
     this.#tables = done.tables;

@@ -1,7 +1,7 @@
 /** Nftables without a kernel: the real code in front of a fake nft that holds state. */
 import type { StateFile } from '../../state-file.ts';
 import { memoryStateFile } from '../../state-file.ts';
-import type { Clock } from '../monitor.ts';
+import type { Timers } from '../../timers.ts';
 import { createNftables, type Nftables } from '../nftables.ts';
 import { FakeNft } from './fake-nft.ts';
 
@@ -10,7 +10,7 @@ export interface FakeNftables extends Nftables {
   readonly kernel: FakeNft;
 }
 
-const timers: Clock = {
+const timers: Timers = {
   after: (delayMs, callback) => {
     const timer = setTimeout(callback, delayMs).unref();
     return () => clearTimeout(timer);
@@ -19,7 +19,7 @@ const timers: Clock = {
 
 /** A table in a kernel of its own. Given the kernel and the file of another one, it is that one after a restart. */
 export const createFakeNftables = (
-  given: { readonly kernel?: FakeNft; readonly file?: StateFile; readonly clock?: Clock } = {},
+  given: { readonly kernel?: FakeNft; readonly file?: StateFile; readonly clock?: Timers } = {},
 ): FakeNftables => {
   const { kernel = new FakeNft(), file = memoryStateFile(), clock = timers } = given;
   const table = createNftables({

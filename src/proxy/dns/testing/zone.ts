@@ -1,6 +1,6 @@
 /** The outside as a zone in memory: names, what they answer now, and how often they were asked. It holds state, as servers do. */
 import { type Ip, parseIp } from '../../../core/ip/index.ts';
-import { type Answer, rcodes, types } from '../message.ts';
+import { type DnsAnswer, rcodes, types } from '../message.ts';
 import type { Outside } from '../outside.ts';
 
 /** What a name is. Addresses and an alias may not be mixed, as in DNS. */
@@ -30,7 +30,7 @@ export class Zone implements Outside {
     return { kind: 'answer', response };
   }
 
-  *#records(name: string, type: 'A' | 'AAAA'): Generator<Answer> {
+  *#records(name: string, type: 'A' | 'AAAA'): Generator<DnsAnswer> {
     const entry = this.entries.get(name);
     const ttlSeconds = entry?.ttlSeconds ?? 60;
     if (entry?.alias !== undefined) {
