@@ -13,6 +13,12 @@ import type { Vote } from './voter.ts';
 /** The time until the next try doubles this often. */
 const MOST_FAILURES = 3;
 
+/**
+ * What the pause of each rank is longer than that of the one before. Not 1: the second one after its first failure would wait as long as the
+ * first one after its second, and two that split the votes of two voters would ask at the same moment again and again.
+ */
+const RANK_SHARE = 0.75;
+
 /** An EIP is asked for so many silences at the most: two that have half of the votes each wait for each other. */
 const MOST_ASKED = 6;
 
@@ -269,7 +275,7 @@ export class Candidacy {
     const planned = plannedByEip.get(eip);
     const rank = planned === undefined ? 0 : Math.max(0, planned.candidates.indexOf(node));
     const failures = Math.min((this.#retryByEip.get(eip)?.failures ?? 0) + 1, MOST_FAILURES);
-    const atMs = nowMs + 2 * timing.heartbeatMs * (rank + 1) * 2 ** failures;
+    const atMs = nowMs + 2 * timing.heartbeatMs * (1 + RANK_SHARE * rank) * 2 ** failures;
     this.#retryByEip.set(eip, { atMs, failures });
     // It still carries the EIP when we get it at the next try.
     if (keeps === 'prepared' && other) this.#offeredBy.set(eip, { ...other, untilMs: nowMs + 4 * timing.silenceMs });

@@ -8,8 +8,11 @@ import { isolate, sizes } from './histories.ts';
 import type { Node } from './network.ts';
 import { type ScheduleOptions, type Stage, stageOf } from './stage.ts';
 
-/** An EIP that lost its owner in this state has another one after this. */
-const lossLimitMs = 2_000;
+/**
+ * An EIP that lost its owner in this state has another one after this: the widest silence, a usual one, and six waits for a processor: a loss is
+ * noticed late, each question and each answer is sent and read late, and a rival may have to give way first.
+ */
+const lossLimitMs = (longestMs: number): number => 1_100 + 6 * longestMs;
 /** All that was excused on account of a late timer is over then. */
 const calmMs = 250;
 
@@ -24,8 +27,9 @@ export const starved = (options: ScheduleOptions, chance: Chance): readonly stri
   run(startedMs);
   const end = chance.pick(['power', 'power', 'cut', 'cut', 'calm'] as const);
   const shortMs = startedMs + chance.between(800, 2_000);
-  const hungryMs = end === 'power' ? shortMs + 2 * lossLimitMs : shortMs;
   const longestMs = chance.pick([60, 120, 250]);
+  const limitMs = lossLimitMs(longestMs);
+  const hungryMs = end === 'power' ? shortMs + 2 * limitMs : shortMs;
   const share = chance.pick([0.5, 1, 1]);
   for (const node of network.nodes) if (chance.isLucky(share)) network.starve(node, hungryMs, longestMs);
   const before = movesIn(stage);
@@ -35,31 +39,36 @@ export const starved = (options: ScheduleOptions, chance: Chance): readonly stri
   const faults = moves.flatMap((count, index) =>
     count > 1 ? [`${stage.eips[index]} moved ${count} times while processors were short`] : [],
   );
+  // An owner may let go and take its EIP again while it is new that processors are short.
+  for (const eip of stage.eips) {
+    const takeOvers = stage.judge.changesOf(eip).length - 1;
+    if (takeOvers > 2) faults.push(`${eip} was taken over ${takeOvers} times while processors were short`);
+  }
   // One that has let go at the beginning may be asking at this moment.
-  settle(network.timeMs + lossLimitMs);
+  settle(network.timeMs + limitMs);
   const [first] = stage.eips;
   const [lost] = first === undefined ? [] : stage.judge.ownersOf(first);
   if (lost === undefined) return [...watch.faults, ...faults, 'nobody owns while processors are short'];
-  faults.push(...endings[end](stage, lost, watch));
+  faults.push(...endings[end](stage, lost, watch, limitMs));
   return [...watch.faults, ...faults].map((fault) => `${fault} (${end})`);
 };
 
-type Ending = (stage: Stage, lost: Node, watch: Watch) => readonly string[];
+type Ending = (stage: Stage, lost: Node, watch: Watch, limitMs: number) => readonly string[];
 
 /** The owner loses its power while processors are short. */
-const power: Ending = ({ network, judge, eips }, lost, watch) => {
+const power: Ending = ({ network, judge, eips }, lost, watch, limitMs) => {
   const offAtMs = network.timeMs;
   const owned = eips.map((eip) => judge.ownersOf(eip).includes(lost));
   network.powerOff(lost);
-  network.runUntil(offAtMs + lossLimitMs, () => watch.look());
+  network.runUntil(offAtMs + limitMs, () => watch.look());
   return eips.flatMap((eip, index) => {
     const isTaken = judge.changesOf(eip).some(({ atMs, node }) => atMs > offAtMs && node !== lost.name);
-    return isTaken || !owned[index] ? [] : [`${eip} has no owner ${lossLimitMs} ms after a loss of power`];
+    return isTaken || !owned[index] ? [] : [`${eip} has no owner ${limitMs} ms after a loss of power`];
   });
 };
 
 /** Processors are there again, and a moment later the owner is cut off: voters have promised it long silences. */
-const cut: Ending = (stage, lost, watch) => {
+const cut: Ending = (stage, lost, watch, limitMs) => {
   const { network, judge, eips, chance } = stage;
   network.runUntil(network.timeMs + calmMs + chance.between(0, 500), () => watch.look());
   const isOneWay = chance.isLucky(0.4);
@@ -74,10 +83,10 @@ const cut: Ending = (stage, lost, watch) => {
     network.crash(voter);
     network.at(cutAtMs + chance.between(5, 100), () => network.start(voter));
   }
-  network.runUntil(cutAtMs + lossLimitMs, () => watch.look());
+  network.runUntil(cutAtMs + limitMs, () => watch.look());
   return eips.flatMap((eip) => {
     const owners = judge.ownersOf(eip).filter((node) => node !== lost);
-    return owners.length === 1 ? [] : [`${eip} has no owner ${lossLimitMs} ms after its owner was cut off`];
+    return owners.length === 1 ? [] : [`${eip} has no owner ${limitMs} ms after its owner was cut off`];
   });
 };
 
