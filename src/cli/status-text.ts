@@ -9,7 +9,7 @@ const RANGES = 6;
 
 /** The report as lines. */
 export const statusText = (report: StatusReport, paint: Paint): string[] => {
-  const { problems, programs, gateways, policyCount, nodeCount, ownership, clusterInfo } = report;
+  const { problems, notes, programs, gateways, policyCount, nodeCount, ownership, clusterInfo } = report;
   const about = (kind: Problem['about']) => problems.filter((problem) => problem.about === kind);
   const section = (title: string, kind: Problem['about'], body: readonly string[]): string[] => [
     '',
@@ -24,6 +24,7 @@ export const statusText = (report: StatusReport, paint: Paint): string[] => {
     ...ownerSection(ownership, paint),
     ...section(counted('Policies', policyCount, about('policy')), 'policy', []),
     ...section(counted('Nodes', nodeCount, about('node')), 'node', []),
+    ...indented(shortened(notes).flatMap((note) => problemLines(note, paint, '-'))),
     ...section('Inside the cluster', 'clusterInfo', rangeTable(clusterInfo, paint)),
   ];
 };
@@ -42,8 +43,8 @@ const shortened = <T>(rows: readonly T[]): readonly T[] => rows.slice(0, ROWS);
 
 const more = (count: number): string[] => (count > ROWS ? [`  ... and ${count - ROWS} more; -o json lists all`] : []);
 
-const problemLines = ({ name, reason, sentence, remedy }: Problem, paint: Paint): string[] => [
-  paint(printable(`! ${name}${reason === undefined ? '' : `  ${reason}`}`), 'bad'),
+const problemLines = ({ name, reason, sentence, remedy }: Problem, paint: Paint, sign: '!' | '-' = '!'): string[] => [
+  paint(printable(`${sign} ${name}${reason === undefined ? '' : `  ${reason}`}`), sign === '!' ? 'bad' : 'quiet'),
   ...indented([sentence, ...(remedy === undefined ? [] : [remedy])].map(printable), 4),
 ];
 

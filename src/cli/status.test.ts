@@ -120,7 +120,7 @@ Inside the cluster
     assert.ok(controller !== undefined && agent !== undefined);
     assert.equal(
       text(broken, [controller, { ...agent, status: { numberReady: 2, desiredNumberScheduled: 3 } }]),
-      `11 things are not fine.
+      `10 things are not fine.
 
 Programs
   NAME                            READY
@@ -155,15 +155,15 @@ Nodes: 3, 3 not fine
   ! gateway-1  EipInUse
       Node gateway-1 holds EIP 10.77.0.101, and 66:00:00:00:00:08 claims it too, seen on eth0 of that node.
       Take the address off the machine whose MAC address the message names, or remove it from the pool.
-  ! gateway-1  DetectionSlowed
-      Node gateway-1 notices the loss of a gateway node after up to 400 ms: it, or nodes that it watches, have too little processor.
-      Give the nodes more processor, or see what takes it; a minute after messages come in time again the condition is gone.
   ! gateway-2
       Its tunnel is in phase Init.
       Wait a moment, then check the controller.
   ! worker-1  HeartbeatLost
       The agent of node worker-1 has not been heard of for too long.
       Look at the node and its agent.
+  - gateway-1  DetectionSlowed
+      Node gateway-1 notices the loss of a gateway node after up to 400 ms: it, or nodes that it watches, have too little processor.
+      Give the nodes more processor, or see what takes it; a minute after messages come in time again the condition is gone.
 
 Inside the cluster
   ! default

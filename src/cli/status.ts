@@ -23,6 +23,8 @@ export interface StatusReport {
   readonly isFine: boolean;
   /** Everything that is not fine. */
   readonly problems: readonly Problem[];
+  /** What is good to know and needs nobody to act now. */
+  readonly notes: readonly Problem[];
   readonly programs: readonly ProgramLine[];
   readonly gateways: readonly GatewayLine[];
   readonly policyCount: number;
@@ -91,6 +93,7 @@ export const statusOf = (objects: OwnObjects, served: readonly ServedProgram[]):
   return {
     isFine: problems.length === 0,
     problems,
+    notes: tunnels.flatMap(nodeNotes),
     programs,
     gateways: gateways.map(gatewayLine),
     policyCount: policies.length,
@@ -202,9 +205,8 @@ const nodeProblems = (object: ServedObject): Problem[] => {
     // What keeps the whole tunnel down is the condition already.
     .filter(({ reason }) => reason !== told?.reason)
     .map((problem) => problemOf('node', name, problem));
-  const { conflicts, detectionMs } = projectTunnel(object, 'never');
+  const { conflicts } = projectTunnel(object, 'never');
   const found = conflicts.map((conflict) => conflictFinding(name, conflict));
-  if (detectionMs !== undefined) found.push(detectionFinding(name, detectionMs));
   for (const { reason, sentence: message } of found) reported.push(problemOf('node', name, { reason, message }));
   const unlisted = status.report?.unlistedProblems ?? 0;
   if (unlisted > 0) {
@@ -213,6 +215,15 @@ const nodeProblems = (object: ServedObject): Problem[] => {
   }
   if (phase.length > 0 || status.phase === 'Ready') return [...phase, ...reported];
   return [unseen('node', name, `Its tunnel is in phase ${status.phase}.`), ...reported];
+};
+
+/** A busy node is no fault: its EIPs stay where they are, and only a loss would be noticed later. */
+const nodeNotes = (object: ServedObject): Problem[] => {
+  const { name } = object.metadata;
+  const { detectionMs } = projectTunnel(object, 'never');
+  if (detectionMs === undefined) return [];
+  const { reason, sentence: message } = detectionFinding(name, detectionMs);
+  return [problemOf('node', name, { reason, message })];
 };
 
 const clusterInfoProblem = (object: ServedObject | undefined): readonly Problem[] => {

@@ -219,7 +219,7 @@ describe('the chart in a lab', () => {
 
   test('the page tells how to remove everything, and nothing is left then', async () => {
     const page = readFileSync(join(root, 'docs', 'how-to', 'install.md'), 'utf8');
-    const [, commands] = /To remove the objects too, for good:\n\n```sh\n(.*?)```/s.exec(page) ?? [];
+    const [, commands] = /To delete the objects too, permanently:\n\n```sh\n(.*?)```/s.exec(page) ?? [];
     assert.ok(commands !== undefined, 'the page has the commands');
     const path = [dirname(lab.programs.helm), dirname(lab.programs.kubectl), process.env.PATH].join(delimiter);
     const env = { PATH: path, ...helmEnv(instanceOf(lab.name)) };

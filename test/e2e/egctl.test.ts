@@ -135,7 +135,7 @@ describe('egctl', () => {
       const text = await lab.kubectl(['-n', 'shop', 'get', 'egresspolicy', 'orders', '-o', 'json']);
       const { node } = recordSchema.parse(JSON.parse(text)).status;
       const drained = await egctl(['drain', node]);
-      assert.deepEqual([drained.code, drained.stdout], [0, `Node ${node} carries no EIPs, and gets none.\n`]);
+      assert.deepEqual([drained.code, drained.stdout], [0, `Node ${node} carries no EIPs and gets no new ones.\n`]);
       await until({ what: 'packets through the other node', limitMs: 10_000 }, async () => {
         const { code, ways } = await why();
         return code === 0 && ways.every(({ outcome }) => outcome.node !== node);

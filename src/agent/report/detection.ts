@@ -1,6 +1,7 @@
 /**
- * Detection is how quickly this node takes another one for lost: as configured, or later where processors are short. What is reported
- * only grows until all is as configured again, in few steps: a report for each change would be work where processors are short.
+ * Detection is how quickly this node takes another one for lost: as configured, or later where processors are short. It is reported
+ * from twice the configured silence on: less comes and goes on every node that works. What is reported only grows until all is as configured
+ * again, in few steps: a report for each change would be work where processors are short.
  */
 
 /** The longest silence that this node grants to another one now, and the one of the configuration. */
@@ -31,7 +32,7 @@ export class Detection {
     this.#now = silence;
     const before = this.#reportedMs;
     if (silenceMs <= usualMs) this.#reportedMs = undefined;
-    else if (before === undefined || silenceMs > before) this.#reportedMs = stepFor(silence);
+    else if (silenceMs > (before ?? 2 * usualMs)) this.#reportedMs = stepFor(silence);
     return { isWidened, isNews: this.#reportedMs !== before };
   }
 }
