@@ -13,8 +13,8 @@ export interface Doubled {
 
 /** The lease of the kernel (26 s), and what a busy machine adds. */
 const leaseMs = 28_000;
-/** An agent that is back and hears nobody keeps for half a second what it finds in its kernel; and what a busy machine adds. */
-const letGoMs = 1_500;
+/** An agent that is back and hears nobody keeps for 1.4 s what it finds in its kernel; and what a busy machine adds. */
+const letGoMs = 2_500;
 
 export const beginDoubled = (node: string, fromMs: number): Doubled => ({ node, fromMs, untilMs: fromMs + leaseMs });
 

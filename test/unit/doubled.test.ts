@@ -15,10 +15,10 @@ test('two faults at once explain two owners for the lease of the kernel, and not
 test('they do so only until the agent is back, and never for longer than the lease', () => {
   const doubled = beginDoubled(here, 0);
   endDoubled(doubled, 5_000);
-  assert.ok(isExplained([doubled], [there, here], 100, 6_500));
-  assert.ok(!isExplained([doubled], [there, here], 100, 6_501));
+  assert.ok(isExplained([doubled], [there, here], 100, 7_500));
+  assert.ok(!isExplained([doubled], [there, here], 100, 7_501));
   endDoubled(doubled, 60_000);
-  assert.ok(!isExplained([doubled], [there, here], 100, 6_501));
+  assert.ok(!isExplained([doubled], [there, here], 100, 7_501));
 });
 
 test('they explain no other nodes, and no third one', () => {
