@@ -47,7 +47,11 @@ export const describeMany = (
       const world = worldOf();
       const { egress, lab } = world;
       // Nobody outside asks for them, so that they need not be in the network of the nodes.
-      await egress.gateway('many', { ipv4: ['10.78.0.1-10.78.1.44'], ipv6: ['fd78::1-fd78::12c'] });
+      // A node was lost a moment ago, and the webhooks may have been on it.
+      await until({ what: 'a gateway for many', limitMs: 60_000, everyMs: 1_000 }, async () => {
+        await egress.gateway('many', { ipv4: ['10.78.0.1-10.78.1.44'], ipv6: ['fd78::1-fd78::12c'] });
+        return true;
+      });
       const shown = async () => {
         const args = ['-n', namespace, 'get', 'egresspolicies', '-l', 'crowd=many', '-o', 'json'];
         return listing.parse(JSON.parse(await lab.kubectl(args))).items.map(({ status }) => status);
