@@ -22,6 +22,12 @@ describe('sharing', () => {
     assert.ok(!('a' in sharing(after, {})));
   });
 
+  it('keeps a name that means something to JavaScript', () => {
+    const named: unknown = JSON.parse('{"__proto__":"a"}');
+    assert.deepEqual(sharing<unknown>({}, named), named);
+    assert.deepEqual(Object.keys(Object(sharing<unknown>({}, named))), ['__proto__']);
+  });
+
   it('compares what is neither a list nor a record as a whole', () => {
     const before = { at: new Date(5), names: new Set(['a']) };
     const after = sharing(before, { at: new Date(5), names: new Set(['b']) });

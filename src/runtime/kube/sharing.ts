@@ -15,16 +15,16 @@ export function sharing<T>(previous: T, value: T): T {
   }
   if (!isRecord(previous) || !isRecord(value)) return isDeepStrictEqual(previous, value) ? previous : value;
   const names = Object.keys(value);
-  const parts: Record<string, unknown> = {};
+  const parts: [string, unknown][] = [];
   let isSame = names.length === Object.keys(previous).length;
   for (const name of names) {
     const isKnown = Object.hasOwn(previous, name);
     const part = isKnown ? sharing(previous[name], value[name]) : value[name];
     isSame &&= isKnown && Object.is(part, previous[name]);
-    parts[name] = part;
+    parts.push([name, part]);
   }
-  // The same names with equal parts: of the same type.
-  return isSame ? previous : (parts as T);
+  // The same names with equal parts: of the same type. Assigned one by one, a name of users such as __proto__ would be no name.
+  return isSame ? previous : (Object.fromEntries(parts) as T);
 }
 
 function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
