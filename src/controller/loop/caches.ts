@@ -24,7 +24,7 @@ import {
   readStatus,
   type Schema,
 } from '../../core/project/index.ts';
-import { type Followed, type FollowingDeps, follow, missingIn } from '../../runtime/kube/following.ts';
+import { type Followed, type FollowingDeps, follow, missingIn, syncedIn } from '../../runtime/kube/following.ts';
 import type { Informer } from '../../runtime/kube/informer.ts';
 import { coreResource, type KubeObject, type OwnerReference, type Resource } from '../../runtime/kube/resource.ts';
 
@@ -129,9 +129,7 @@ export const createControllerCaches = (deps: FollowingDeps): ControllerCaches =>
   };
   const caches = cachesBy(followed);
   const all: ControllerCaches['all'] = Object.entries(caches);
-  const synced = Promise.all(all.map(([, cache]) => cache.synced)).then(() => undefined);
-  // A process that stops before its caches are filled is no failure of whoever waits for them.
-  synced.catch(() => {});
+  const synced = syncedIn(all);
   return {
     ...caches,
     all,

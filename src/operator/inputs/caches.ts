@@ -13,7 +13,7 @@ import { projectEgress } from '../../core/proxy/project.ts';
 import { projectProxy } from '../../core/proxy/project-proxy.ts';
 import type { EgressView, ProxyView } from '../../core/proxy/view.ts';
 import type { Scope } from '../../runtime/kube/client.ts';
-import { type Followed, type FollowingDeps, follow, missingIn } from '../../runtime/kube/following.ts';
+import { type Followed, type FollowingDeps, follow, missingIn, syncedIn } from '../../runtime/kube/following.ts';
 import type { Informer } from '../../runtime/kube/informer.ts';
 import type { KubeObject, Resource } from '../../runtime/kube/resource.ts';
 import { type MadeKind, resources, sliceManager } from '../objects/kind.ts';
@@ -117,9 +117,7 @@ export const createOperatorCaches = (deps: OperatorCachesDeps): OperatorCaches =
       ],
     },
   };
-  const synced = Promise.all(all.map(([, cache]) => cache.synced)).then(() => undefined);
-  // A process that stops before its caches are filled is no failure of whoever waits for them.
-  synced.catch(() => {});
+  const synced = syncedIn(all);
   return {
     ...caches,
     all,

@@ -31,3 +31,10 @@ export const follow = <T, I extends string = never, O extends KubeObject = KubeO
 /** Names of the caches that have not been filled yet. */
 export const missingIn = (all: readonly (readonly [string, { readonly isSynced: boolean }])[]): string[] =>
   all.filter(([, { isSynced }]) => !isSynced).map(([name]) => name);
+
+/** Resolves when all caches are filled. A process that stops before that is no failure of whoever waits for it. */
+export const syncedIn = (all: readonly (readonly [string, { readonly synced: Promise<void> }])[]): Promise<void> => {
+  const synced = Promise.all(all.map(([, cache]) => cache.synced)).then(() => undefined);
+  synced.catch(() => {});
+  return synced;
+};
